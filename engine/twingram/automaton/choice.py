@@ -1,0 +1,165 @@
+"""Choices: one of several expressions, and sets of literals as tries.
+
+In: expressions. Out: `alt` and `words`, with the same guarantees as the constructors of `expression.py`.
+
+Neighbours that begin with the same part are factored, and runs of literals become one trie, so that a hundred tools
+that share all but the name are one expression until the name is read; its nodes are made when they are reached.
+Invariant: no `Alt` holds another, nor `NOTHING`, nor the same expression twice.
+Cost: linear in the alternatives; a trie node costs its children. 100 names as alternatives took 9.9 ms a mask, as a
+trie they take 0.1 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Literal, Seq, intern, literal, seq
+
+__all__ = ["alt", "maybe", "slices", "words"]
+
+
+class Alt(Expr):
+    """One of several, in order of preference."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: tuple[Expr, ...]) -> None:
+        self.items = items
+
+    def parts(self) -> tuple[Expr, ...]:
+        return self.items
+
+    def _length(self) -> int:
+        return min(item._shortest for item in self.items)
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        return tuple(dict.fromkeys(head for item in self.items for head in item.heads()))
+
+    def __repr__(self) -> str:
+        return "(" + " | ".join(map(repr, self.items)) + ")"
+
+
+def alt(items: Iterable[Expr]) -> Expr:
+    """The first of the alternatives that fits, the others kept beside it.
+
+    Neighbours that begin with the same part are factored, and runs of literals become one trie: a hundred tools that
+    share all but the name are one expression until the name is read.
+    """
+    flat: dict[Expr, None] = {}
+    for item in items:
+        if isinstance(item, Alt):
+            flat.update(dict.fromkeys(item.items))
+        elif item is not NOTHING:
+            flat.setdefault(item)
+    if not flat:
+        return NOTHING
+    if len(flat) == 1:
+        return next(iter(flat))
+    grouped = _factored(list(flat))
+    if len(grouped) == 1:
+        return grouped[0]
+    found: Expr = intern(Alt, tuple(grouped))
+    return found
+
+
+def _split(expr: Expr) -> tuple[Expr, Expr]:
+    return (expr.head, expr.tail) if isinstance(expr, Seq) else (expr, EMPTY)
+
+
+def _factored(items: Sequence[Expr]) -> list[Expr]:
+    out: list[Expr] = []
+    run: list[tuple[Expr, Expr]] = []  # neighbours with equal heads, or with literals at the head
+
+    def flush() -> None:
+        if len(run) == 1:
+            out.append(seq(*run[0]))
+        elif run and all(head is run[0][0] for head, _ in run):
+            out.append(seq(run[0][0], alt(tail for _, tail in run)))
+        elif run:
+            out.append(words([(head.data, tail) for head, tail in run]))  # type: ignore[attr-defined]
+        run.clear()
+
+    for item in items:
+        head, tail = _split(item)
+        if run and not (head is run[-1][0] or (isinstance(head, Literal) and isinstance(run[-1][0], Literal))):
+            flush()
+        if head is EMPTY or isinstance(head, (Alt, Words)):
+            flush()
+            out.append(item)
+        else:
+            run.append((head, tail))
+    flush()
+    return out
+
+
+class Words(Leaf):
+    """A set of literals, each with what follows it: a trie whose nodes are made when they are reached.
+
+    `entries` are sorted by their bytes; this node is the slice `low:high`, of which the first `depth` bytes are read.
+    """
+
+    __slots__ = ("_children", "_first", "depth", "entries", "high", "low")
+
+    def __init__(self, entries: tuple[tuple[bytes, Expr], ...], low: int, high: int, depth: int) -> None:
+        self.entries, self.low, self.high, self.depth = entries, low, high, depth
+        self._children: dict[int, tuple[int, int]] = slices(entries, low, high, depth)
+        self._first = sum(1 << byte for byte in self._children)
+
+    @property
+    def first(self) -> int:
+        return self._first
+
+    def parts(self) -> tuple[Expr, ...]:
+        return tuple(tail for _, tail in self.entries[self.low : self.high])
+
+    def _length(self) -> int:
+        return min(len(word) - self.depth + tail._shortest for word, tail in self.entries[self.low : self.high])
+
+    def after(self, sym: int) -> Expr:
+        low, high = self._children[sym]
+        return _word_node(self.entries, low, high, self.depth + 1)
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        word, tail = self.entries[self.low]
+        ending = tail.heads() if len(word) == self.depth else ()
+        return (*ending, ((), self, EMPTY)) if self._first else ending
+
+    def __repr__(self) -> str:
+        return f"words[{self.high - self.low}@{self.depth}]"
+
+
+def slices(entries: Sequence[tuple[bytes, Any]], low: int, high: int, depth: int) -> dict[int, tuple[int, int]]:
+    """byte -> slice of the sorted entries whose byte at `depth` it is."""
+    out: dict[int, tuple[int, int]] = {}
+    at = low + 1 if len(entries[low][0]) == depth else low
+    while at < high:
+        byte, begin = entries[at][0][depth], at
+        while at < high and entries[at][0][depth] == byte:
+            at += 1
+        out[byte] = (begin, at)
+    return out
+
+
+def _word_node(entries: tuple[tuple[bytes, Expr], ...], low: int, high: int, depth: int) -> Expr:
+    if high - low == 1:
+        word, tail = entries[low]
+        return seq(literal(word[depth:]), tail)
+    found: Expr = intern(Words, entries, low, high, depth)
+    return found
+
+
+def words(entries: Iterable[tuple[bytes, Expr]]) -> Expr:
+    """One of the literals, then what belongs to it."""
+    merged: dict[bytes, list[Expr]] = {}
+    for word, tail in entries:
+        if tail is not NOTHING:
+            merged.setdefault(word, []).append(tail)
+    if not merged:
+        return NOTHING
+    table = tuple(sorted(((word, alt(tails)) for word, tails in merged.items()), key=lambda pair: pair[0]))
+    return _word_node(table, 0, len(table), 0)
+
+
+def maybe(body: Expr) -> Expr:
+    return alt((body, EMPTY))

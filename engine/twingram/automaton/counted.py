@@ -1,0 +1,94 @@
+"""Counted text: the language of a byte automaton with bounds on its number of characters.
+
+In: an automaton, a least and a greatest length. Out: `Counted` leaves, whose state is the automaton's state and what
+is left of the bounds.
+Invariant: a `Counted` can always be completed: a byte after which no allowed length can be reached is not in `first`.
+Cost: lengths are bit sets of the automaton (`Dfa.lengths`), exact up to `COUNT_HORIZON`; nothing is unrolled, so an
+upper bound of a million compiles at once.
+"""
+
+from __future__ import annotations
+
+from .dfa import Dfa
+from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, intern, text
+
+__all__ = ["COUNT_HORIZON", "Counted", "counted"]
+
+class Counted(Leaf):
+    """Text of an automaton with `low` to `high` more characters.
+
+    A character is counted when the automaton enters a state that completes one (`Dfa.boundary`).
+    """
+
+    __slots__ = ("_first", "dfa", "high", "low", "state")
+
+    def __init__(self, dfa: Dfa, state: int, low: int, high: int) -> None:
+        self.dfa, self.state, self.low, self.high = dfa, state, low, high
+        self._first = -1
+
+    @property
+    def first(self) -> int:
+        if self._first < 0:
+            self._first = self._find_first()
+        return self._first
+
+    def _find_first(self) -> int:
+        bits = self.dfa.first[self.state]
+        if self.high >= COUNT_HORIZON and self.low == 0:
+            return bits
+        row, alive, verdicts = self.dfa.rows[self.state], 0, {}  # type: ignore[var-annotated]
+        while bits:
+            lowest = bits & -bits
+            bits ^= lowest
+            target = row[lowest.bit_length() - 1]
+            if target not in verdicts:
+                verdicts[target] = self.admits(target, self.dfa.boundary[target])
+            if verdicts[target]:
+                alive |= lowest
+        return alive
+
+    def admits(self, state: int, counted: int) -> bool:
+        """Whether the text can still end well at `state` after `counted` more characters."""
+        low, high = max(0, self.low - counted), self.high - counted
+        if high < 0:
+            return False
+        limit = min(high, COUNT_HORIZON)
+        lengths = self.dfa.lengths(state, limit)
+        if low > limit:
+            # Past the horizon every automaton in use can go on if it can reach the horizon at all.
+            return bool(lengths >> (limit - len(self.dfa) if limit > len(self.dfa) else 0))
+        return bool(lengths >> low)
+
+    def after(self, sym: int) -> Expr:
+        target = self.dfa.rows[self.state][sym]
+        count = self.dfa.boundary[target]
+        found: Expr = intern(Counted, self.dfa, target, max(0, self.low - count), self.high - count)
+        return found
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        heads: list[Head] = []
+        if self.low == 0 and self.dfa.accept[self.state]:
+            heads.append(((), None, EMPTY))
+        if self.first:
+            heads.append(((), self, EMPTY))
+        return tuple(heads)
+
+    def _length(self) -> int:
+        # A bound from above is enough here: a character takes at most twelve bytes in any spelling in use.
+        return max(self.dfa.shortest[self.state], self.low * 12 if self.low else 0)
+
+    def __repr__(self) -> str:
+        return f"text[{self.dfa.key.hex()[:4]}:{self.state}]{{{self.low},{self.high}}}"
+
+
+COUNT_HORIZON = 4096  # lengths are decided exactly up to here; longer upper bounds count as this one or more
+
+
+def counted(dfa: Dfa, low: int, high: int = INFINITE) -> Expr:
+    """Text of `dfa` with `low` to `high` characters; `NOTHING` if no such text exists."""
+    if dfa.start == 0 or low > high:
+        return NOTHING
+    if low == 0 and high >= INFINITE:
+        return text(dfa)
+    made: Counted = intern(Counted, dfa, dfa.start, low, high)
+    return made if made.admits(dfa.start, 0) else NOTHING

@@ -1,0 +1,399 @@
+"""Expressions: immutable, hash-consed grammar values. An expression is the language that may still follow.
+
+In: the constructors below (`seq`, `alt`, `literal`, ...). Out: objects that are equal exactly when they are the same
+object, each with `heads()`, the ordered list of ways it can begin.
+
+A *head* is `(tags, leaf, tail)`: after firing `tags` (zero width) the `leaf` reads the next symbol, and `tail` follows
+what the leaf leaves over. `leaf is None` is the empty path: the expression may end here. The order of heads is the
+order of preference: canonical alternatives first, in file order, then what is only parsed; a text region puts its
+empty path first, so that text yields to what may follow it.
+
+A symbol is an integer: 0..255 a byte, 256+k the k-th marker of the alphabet in use. `leaf.first` is the set of symbols
+a leaf can read, as the bits of one integer; `leaf.after(symbol)` is what is left of it.
+
+Invariants: `NOTHING` never occurs inside another expression; the left side of a `Seq` is never a `Seq` (so the spine
+is a linked list: the pushdown's stack); building and deriving do not recurse along the spine.
+Cost: one dictionary look-up a constructor; `heads()` is computed once for each expression.
+The table holds its values weakly: what no state, session or compiled object refers to is gone.
+
+Source: J. A. Brzozowski, "Derivatives of Regular Expressions" (1964); V. Antimirov, "Partial Derivatives of Regular
+Expressions and Finite Automaton Constructions" (1996), here with order and tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
+
+from .dfa import Dfa
+from .tags import Tag
+
+__all__ = [
+    "EMPTY",
+    "INFINITE",
+    "NOTHING",
+    "Expr",
+    "Head",
+    "Leaf",
+    "Literal",
+    "Symbol",
+    "Text",
+    "hoist",
+    "literal",
+    "mark",
+    "repeat",
+    "seq",
+    "symbol",
+    "text",
+]
+
+INFINITE = 1 << 60  # the length of what never ends; also "no upper bound"
+
+Head: TypeAlias = "tuple[tuple[Tag, ...], Leaf | None, Expr]"
+
+_TABLE: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()  # (class, parts) -> the one object
+
+
+class Expr:
+    """Base of all expressions. Compare with `is`."""
+
+    __slots__ = ("__weakref__", "_heads", "_shortest", "derived")
+
+    _heads: tuple[Head, ...] | None
+    _shortest: int
+    derived: dict[int, Any] | None  # symbol -> readings; see derivative.py
+
+    def heads(self) -> tuple[Head, ...]:
+        """The ordered ways to begin, computed once."""
+        heads = self._heads
+        if heads is None:
+            heads = self._heads = self._find_heads()
+        return heads
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        raise NotImplementedError
+
+    @property
+    def shortest(self) -> int:
+        """Fewest symbols to an end; `INFINITE` if there is none."""
+        if self._shortest < 0:
+            _measure(self)
+        return self._shortest
+
+    def parts(self) -> tuple[Expr, ...]:
+        """The expressions that `shortest` is made from."""
+        return ()
+
+    def _length(self) -> int:
+        raise NotImplementedError
+
+
+def intern(cls: type[Any], *parts: Any) -> Any:
+    """The one object of this class and these parts."""
+    key = (cls, *parts)
+    found = _TABLE.get(key)
+    if found is None:
+        made = cls(*parts)
+        made._heads, made._shortest, made.derived = None, -1, None
+        found = _TABLE.setdefault(key, made)
+    return found
+
+
+def _measure(root: Expr) -> None:
+    """Fill in `shortest` bottom up with a stack of our own: an expression may be thousands of parts long."""
+    stack = [root]
+    while stack:
+        top = stack[-1]
+        if top._shortest >= 0:
+            stack.pop()
+            continue
+        missing = [part for part in top.parts() if part._shortest < 0]
+        if missing:
+            stack.extend(missing)
+        else:
+            top._shortest = min(top._length(), INFINITE)
+            stack.pop()
+
+
+class Leaf(Expr):
+    """An expression that reads one symbol and becomes another: all that moves the automaton forward."""
+
+    __slots__ = ()
+
+    @property
+    def first(self) -> int:
+        """The symbols that can be read, as bits."""
+        raise NotImplementedError
+
+    def after(self, sym: int) -> Expr:
+        """What is left after reading `sym`, which must be in `first`."""
+        raise NotImplementedError
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        return (((), self, EMPTY),)
+
+
+class Empty(Expr):
+    """The empty text."""
+
+    __slots__ = ()
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        return (((), None, self),)
+
+    def _length(self) -> int:
+        return 0
+
+
+class Nothing(Expr):
+    """No text at all: the dead state."""
+
+    __slots__ = ()
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        return ()
+
+    def _length(self) -> int:
+        return INFINITE
+
+
+EMPTY: Expr = intern(Empty)
+NOTHING: Expr = intern(Nothing)
+
+
+class Literal(Leaf):
+    """A fixed, non-empty string of bytes."""
+
+    __slots__ = ("data", "first")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.first = 1 << data[0]
+
+    def after(self, sym: int) -> Expr:
+        return literal(self.data[1:])
+
+    def _length(self) -> int:
+        return len(self.data)
+
+    def __repr__(self) -> str:
+        return repr(self.data.decode("utf-8", "backslashreplace"))
+
+
+def literal(data: bytes) -> Expr:
+    found: Expr = intern(Literal, data) if data else EMPTY
+    return found
+
+
+class Symbol(Leaf):
+    """One marker, a whole symbol."""
+
+    __slots__ = ("first", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.first = 1 << number
+
+    def after(self, sym: int) -> Expr:
+        return EMPTY
+
+    def _length(self) -> int:
+        return 1
+
+    def __repr__(self) -> str:
+        return f"#{self.number}"
+
+
+def symbol(number: int) -> Expr:
+    found: Expr = intern(Symbol, number)
+    return found
+
+
+class Text(Leaf):
+    """The language of a byte automaton from one of its states on.
+
+    `symbols` are markers that may stand in the text as well (only when parsing); after one, the automaton is at its
+    start again. The empty path comes first: text yields.
+    """
+
+    __slots__ = ("dfa", "first", "state", "symbols")
+
+    def __init__(self, dfa: Dfa, state: int, symbols: int) -> None:
+        self.dfa, self.state, self.symbols = dfa, state, symbols
+        self.first = dfa.first[state] | symbols
+
+    def after(self, sym: int) -> Expr:
+        state = self.dfa.rows[self.state][sym] if sym < 256 else self.dfa.start
+        found: Expr = intern(Text, self.dfa, state, self.symbols)
+        return found
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        heads: list[Head] = []
+        if self.dfa.accept[self.state]:
+            heads.append(((), None, EMPTY))
+        if self.first:
+            heads.append(((), self, EMPTY))
+        return tuple(heads)
+
+    def _length(self) -> int:
+        return self.dfa.shortest[self.state]
+
+    def __repr__(self) -> str:
+        return f"text[{self.dfa.key.hex()[:4]}:{self.state}]"
+
+
+def text(dfa: Dfa, state: int | None = None, symbols: int = 0) -> Expr:
+    """The automaton's language; `NOTHING` if it is empty."""
+    at = dfa.start if state is None else state
+    if at == 0:
+        return NOTHING
+    if not dfa.first[at] and not symbols:
+        return EMPTY
+    found: Expr = intern(Text, dfa, at, symbols)
+    return found
+
+
+class Mark(Expr):
+    """A tag: zero width."""
+
+    __slots__ = ("tag",)
+
+    def __init__(self, tag: Tag) -> None:
+        self.tag = tag
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        return (((self.tag,), None, EMPTY),)
+
+    def _length(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return f"<{self.tag!r}>"
+
+
+def mark(tag: Tag) -> Expr:
+    found: Expr = intern(Mark, tag)
+    return found
+
+
+class Seq(Expr):
+    """`head`, then `tail`."""
+
+    __slots__ = ("head", "tail")
+
+    def __init__(self, head: Expr, tail: Expr) -> None:
+        self.head, self.tail = head, tail
+
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.head, self.tail)
+
+    def _length(self) -> int:
+        return self.head._shortest + self.tail._shortest
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        # Walk down to the first part that is not nullable, then build upwards: long runs of optional parts do not
+        # recurse.
+        spine: list[Seq] = []
+        at: Expr = self
+        while isinstance(at, Seq) and at._heads is None:
+            spine.append(at)
+            if all(leaf is not None for _, leaf, _ in at.head.heads()):
+                break
+            at = at.tail
+        for node in reversed(spine):
+            node._heads = _joined(node.head.heads(), node.tail)
+        heads = self._heads
+        assert heads is not None
+        return heads
+
+    def __repr__(self) -> str:
+        return f"{self.head!r} {self.tail!r}"
+
+
+def _joined(heads: Iterable[Head], tail: Expr) -> tuple[Head, ...]:
+    out: dict[Head, None] = {}  # ordered set: of two equal heads the first is kept
+    for tags, leaf, rest in heads:
+        if leaf is not None:
+            out.setdefault((tags, leaf, seq(rest, tail)))
+            continue
+        for more, inner, after in tail.heads():
+            out.setdefault((tags + more, inner, after))
+    return tuple(out)
+
+
+def seq(*parts: Expr) -> Expr:
+    """The parts one after the other."""
+    result = EMPTY
+    for part in reversed(parts):
+        if part is EMPTY:
+            continue
+        if part is NOTHING or result is NOTHING:
+            return NOTHING
+        if result is EMPTY:
+            result = part
+        elif isinstance(part, Seq):
+            spine = []
+            at: Expr = part
+            while isinstance(at, Seq):
+                spine.append(at.head)
+                at = at.tail
+            spine.append(at)
+            for head in reversed(spine):
+                result = intern(Seq, head, result)
+        else:
+            result = intern(Seq, part, result)
+    return result
+
+
+class Repeat(Expr):
+    """`low` to `high` times the body; `high` may be `INFINITE`."""
+
+    __slots__ = ("body", "high", "low")
+
+    def __init__(self, body: Expr, low: int, high: int) -> None:
+        self.body, self.low, self.high = body, low, high
+
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.body,)
+
+    def _length(self) -> int:
+        return self.low * self.body._shortest if self.low else 0
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        again = repeat(self.body, max(0, self.low - 1), self.high if self.high >= INFINITE else self.high - 1)
+        inner = self.body.heads()
+        heads: list[Head] = [(tags, leaf, seq(rest, again)) for tags, leaf, rest in inner if leaf is not None]
+        if self.low == 0 or any(leaf is None for _, leaf, _ in inner):
+            heads.append(((), None, EMPTY))
+        return tuple(heads)
+
+    def __repr__(self) -> str:
+        return f"({self.body!r}){{{self.low},{self.high if self.high < INFINITE else ''}}}"
+
+
+def repeat(body: Expr, low: int = 0, high: int = INFINITE) -> Expr:
+    if high < low:
+        return NOTHING
+    if body is NOTHING:
+        return EMPTY if low == 0 else NOTHING
+    if high == 0 or body is EMPTY:
+        return EMPTY
+    if low == 1 and high == 1:
+        return body
+    found: Expr = intern(Repeat, body, low, high)
+    return found
+
+
+def hoist(expr: Expr) -> tuple[tuple[Tag, ...], Expr]:
+    """Split off the tags that stand first in any case: they fire at once."""
+    tags: list[Tag] = []
+    while True:
+        if isinstance(expr, Mark):
+            tags.append(expr.tag)
+            return tuple(tags), EMPTY
+        if isinstance(expr, Seq) and isinstance(expr.head, Mark):
+            tags.append(expr.head.tag)
+            expr = expr.tail
+            continue
+        return tuple(tags), expr

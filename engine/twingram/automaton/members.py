@@ -1,0 +1,157 @@
+"""Members of an object: each declared key at most once, required ones all, in any order or in one.
+
+In: an `ObjectTemplate`, the pieces of one object type. Out: expressions whose state is the template and the bit set of
+keys that are used up. Writing n keys in any order takes n! alternatives; here it takes one trie of the keys, of which a
+node is open while a key below it is still free.
+
+Invariant: keys are numbered in byte order, so that the keys below a trie node are a contiguous range of bits and
+"is anything free below" is one shift and one mask.
+Cost: a state costs the depth of the trie, not the number of keys; measured 0.1 ms for 200 keys where alternatives took
+27 to 47 ms a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .choice import alt, slices
+from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, intern, literal, seq
+
+__all__ = ["ObjectTemplate", "members"]
+
+
+class ObjectTemplate:
+    """One object type, immutable.
+
+    `keys`: (spelt key, what follows it up to the member's end, required), any order.
+    `before`: what a member begins with, up to its key. `separator`: what stands between members.
+    `free`: whole members with keys that are not declared (each from its key on), as often as one likes.
+    `order`: None for any order, else for each entry of `keys` its rank: keys are then written by rising rank.
+    """
+
+    __slots__ = ("__weakref__", "before", "entries", "free", "required", "separator", "upto")
+
+    def __init__(
+        self,
+        keys: Sequence[tuple[bytes, Expr, bool]],
+        *,
+        before: Expr = EMPTY,
+        separator: Expr = EMPTY,
+        free: Expr = NOTHING,
+        order: Sequence[int] | None = None,
+    ) -> None:
+        numbered = sorted(range(len(keys)), key=lambda i: keys[i][0])
+        self.entries: tuple[tuple[bytes, Expr], ...] = tuple((keys[i][0], keys[i][1]) for i in numbered)
+        self.required = sum(1 << bit for bit, i in enumerate(numbered) if keys[i][2])
+        self.before, self.separator, self.free = before, separator, free
+        self.upto: tuple[int, ...] | None = None  # by bit: the bits of lower rank
+        if order is not None:
+            ranks = [order[i] for i in numbered]
+            self.upto = tuple(sum(1 << b for b, rank in enumerate(ranks) if rank < mine) for mine in ranks)
+
+    def usable(self, used: int) -> int:
+        """The keys that may come next, as bits."""
+        free = ((1 << len(self.entries)) - 1) & ~used
+        if self.upto is None:
+            return free
+        owed = self.required & ~used
+        return sum(1 << bit for bit in range(len(self.entries)) if free >> bit & 1 and not owed & self.upto[bit])
+
+    def after(self, used: int, bit: int) -> int:
+        """The keys used up once key `bit` is written."""
+        return used | 1 << bit | (self.upto[bit] if self.upto is not None else 0)
+
+
+class Members(Expr):
+    """The members still to come. `begun`: one is written already, so the next needs a separator."""
+
+    __slots__ = ("begun", "template", "used")
+
+    def __init__(self, template: ObjectTemplate, used: int, begun: bool) -> None:
+        self.template, self.used, self.begun = template, used, begun
+
+    def parts(self) -> tuple[Expr, ...]:
+        template = self.template
+        owed = tuple(tail for bit, (_, tail) in enumerate(template.entries) if template.required >> bit & 1)
+        return (template.before, template.separator, *owed)
+
+    def _length(self) -> int:
+        template, total, count = self.template, 0, 0
+        for bit, (key, tail) in enumerate(template.entries):
+            if template.required & ~self.used & 1 << bit:
+                total += len(key) + tail._shortest + template.before._shortest
+                count += 1
+        return total + template.separator._shortest * max(0, count - (not self.begun))
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        template, ways = self.template, []
+        usable = template.usable(self.used)
+        if usable:
+            ways.append(intern(KeyStep, template, 0, len(template.entries), 0, self.used, usable))
+        if template.free is not NOTHING:
+            ways.append(seq(template.free, intern(Members, template, self.used, True)))
+        heads = seq(template.separator if self.begun else EMPTY, template.before, alt(ways)).heads() if ways else ()
+        if template.required & ~self.used:
+            return heads
+        return (*heads, ((), None, EMPTY))
+
+    def __repr__(self) -> str:
+        return f"members[{self.used:b}]"
+
+
+class KeyStep(Leaf):
+    """Inside a key: the slice `low:high` of the declared keys, `depth` bytes read, `usable` keys open."""
+
+    __slots__ = ("_children", "depth", "first", "high", "low", "template", "usable", "used")
+
+    def __init__(self, template: ObjectTemplate, low: int, high: int, depth: int, used: int, usable: int) -> None:
+        self.template, self.low, self.high, self.depth = template, low, high, depth
+        self.used, self.usable = used, usable
+        children = slices(template.entries, low, high, depth)
+        self._children = {b: (lo, hi) for b, (lo, hi) in children.items() if usable >> lo & ((1 << (hi - lo)) - 1)}
+        self.first = sum(1 << byte for byte in self._children)
+
+    def parts(self) -> tuple[Expr, ...]:
+        entries = self.template.entries[self.low : self.high]
+        owed = tuple(tail for bit, (_, tail) in enumerate(self.template.entries) if self.template.required >> bit & 1)
+        return (*(tail for _, tail in entries), self.template.before, self.template.separator, *owed)
+
+    def _length(self) -> int:
+        best = INFINITE
+        for bit in range(self.low, self.high):
+            if self.usable >> bit & 1:
+                key, tail = self.template.entries[bit]
+                rest = members(self.template, self.template.after(self.used, bit), True)
+                best = min(best, len(key) - self.depth + tail._shortest + rest._length())
+        return best
+
+    def after(self, sym: int) -> Expr:
+        low, high = self._children[sym]
+        if high - low == 1:
+            key = self.template.entries[low][0]
+            return seq(literal(key[self.depth + 1 :]), self._rest(low))
+        found: Expr = intern(KeyStep, self.template, low, high, self.depth + 1, self.used, self.usable)
+        return found
+
+    def _rest(self, bit: int) -> Expr:
+        tail = self.template.entries[bit][1]
+        return seq(tail, members(self.template, self.template.after(self.used, bit), True))
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        heads: tuple[Head, ...] = ()
+        if len(self.template.entries[self.low][0]) == self.depth and self.usable >> self.low & 1:
+            heads = self._rest(self.low).heads()
+        return (*heads, ((), self, EMPTY)) if self.first else heads
+
+    def __repr__(self) -> str:
+        return f"keys[{self.high - self.low}@{self.depth}]"
+
+
+def members(template: ObjectTemplate, used: int = 0, begun: bool = False) -> Expr:
+    """The members of one object; `NOTHING` if a required one cannot be written (drop unwritable optional ones first)."""
+    if any(tail is NOTHING for bit, (_, tail) in enumerate(template.entries) if template.required >> bit & 1):
+        return NOTHING
+    if not template.entries and template.free is NOTHING:
+        return EMPTY
+    found: Expr = intern(Members, template, used, begun)
+    return found

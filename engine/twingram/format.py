@@ -1,0 +1,172 @@
+"""Formats: the way in. A format is one grammar file, and everything else comes from it.
+
+In: the name of a format that comes with the package, or a file of one's own. Out: parsers, messages and constraints.
+Invariant: parser and mask are compiled from the same rules; a `Format` is immutable and can be shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from .automaton.machine import Machine
+from .errors import RequestError
+from .grammar.alphabet import Alphabet
+from .grammar.check import check
+from .grammar.compile import Reading
+from .grammar.reading import parser_machine
+from .grammar.rules import Grammar, Start
+from .grammar.source import load, load_file
+from .limits import DEFAULT_LIMITS, Limits
+from .resources import format_names, grammar_path
+from .schema.compiler import SchemaOptions
+from .session.constraint import Constraint
+from .session.message import Message
+from .session.parser import Parser
+from .session.request import one_of, read_choice
+from .session.tools import Tools
+from .tokens.binding import TokenBinding
+from .tokens.vocabulary import Vocabulary
+
+__all__ = ["Format", "list_formats", "load_format"]
+
+ToolList = Iterable[Mapping[str, Any]] | Tools | None
+
+
+class Format:
+    """One model family's way of writing a turn."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        check(grammar)
+        self.grammar = grammar
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Format:
+        """A format from a grammar file. Raises `GrammarError` with the place and a way to mend it."""
+        return cls(load_file(path))
+
+    @classmethod
+    def from_text(cls, source: str, name: str = "<grammar>") -> Format:
+        """A format from the text of a grammar."""
+        return cls(load(source, name))
+
+    @property
+    def name(self) -> str:
+        return self.grammar.name
+
+    def __repr__(self) -> str:
+        return f"<Format {self.name} from {self.grammar.file}>"
+
+    # -- parse ---------------------------------------------------------------------------------------------------------
+
+    def parser(
+        self,
+        tools: ToolList = None,
+        vocabulary: Vocabulary | None = None,
+        *,
+        strict: bool = False,
+        prompt_tail: str = "",
+        call_id: Callable[[], str] | None = None,
+        unknown_tools: str = "pass",
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> Parser:
+        """A streaming parser for one turn.
+
+        `strict`: read the canonical form only. `prompt_tail`: how the prompt ends, which decides where the turn starts.
+        `unknown_tools`: "pass" them on, or give their markup as "text". A parser with a `vocabulary` can be fed tokens.
+        """
+        one_of("unknown_tools", unknown_tools, ("pass", "text"))
+        reading = Reading.STRICT if strict else Reading.LENIENT
+        start = self._start(prompt_tail).rule
+
+        def of_text() -> Machine:
+            return parser_machine(self.grammar, start, Alphabet.of(self.grammar.markers), reading, limits)
+
+        def of_tokens() -> tuple[Machine, TokenBinding]:
+            assert vocabulary is not None
+            alphabet = Alphabet.of(self.grammar.markers, vocabulary.special_tokens)
+            machine = parser_machine(self.grammar, start, alphabet, reading, limits)
+            return machine, _parser_binding(self.grammar, vocabulary, alphabet)
+
+        return Parser(
+            of_text, of_tokens if vocabulary is not None else None, tools=Tools.parse(tools),
+            casts=self.grammar.casts, call_id=call_id, limits=limits, unknown_tools=unknown_tools,
+        )  # fmt: skip
+
+    def parse(self, output: str | Sequence[int], tools: ToolList = None, **options: Any) -> Message:
+        """Read a whole turn: text, or a list of token ids with `vocabulary=`. Options as for `parser`."""
+        parser = self.parser(tools, **options)
+        if isinstance(output, str):
+            parser.feed(output)
+        else:
+            parser.feed_tokens(output)
+        parser.finish()
+        return parser.message
+
+    def _start(self, prompt_tail: str) -> Start:
+        """The start rule whose `after` the prompt ends with; the longest one wins, the first rule is the default."""
+        if not isinstance(prompt_tail, str):
+            raise TypeError(f"prompt_tail is the end of the prompt's text, not {type(prompt_tail).__name__}")
+        fitting = [start for start in self.grammar.starts if start.after and prompt_tail.endswith(start.after)]
+        return max(fitting, key=lambda start: len(start.after), default=self.grammar.starts[0])
+
+    # -- constrain -----------------------------------------------------------------------------------------------------
+
+    def constraint(
+        self,
+        tools: ToolList = None,
+        tool_choice: Any = None,
+        *,
+        vocabulary: Vocabulary,
+        parallel_tool_calls: bool = True,
+        reasoning: str = "allow",
+        key_order: str = "any",
+        stop_tokens: Sequence[int | str] | None = None,
+        prompt_tail: str = "",
+        additional_properties: str = "declared",
+        on_unsupported: str = "relax",
+        on_refused: str = "exclude",
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> Constraint:
+        """Compile a request into masks.
+
+        `tool_choice`: "auto", "none", "required", a named function, or allowed_tools. `reasoning`: "allow", "require" or
+        "forbid". Raises `RequestError`, `SchemaError`, `VocabularyError` or `LimitExceeded`.
+        """
+        one_of("reasoning", reasoning, ("allow", "require", "forbid"))
+        one_of("key_order", key_order, ("any", "declared", "sorted"))
+        one_of("additional_properties", additional_properties, ("declared", "schema"))
+        one_of("on_unsupported", on_unsupported, ("relax", "error"))
+        one_of("on_refused", on_refused, ("exclude", "error"))
+        if not isinstance(vocabulary, Vocabulary):
+            raise TypeError(f"vocabulary is a twingram.Vocabulary, not {type(vocabulary).__name__}")
+        known = Tools.parse(tools)
+        start = self._start(prompt_tail)
+        options = SchemaOptions(
+            key_order=key_order, additional_properties=additional_properties, on_unsupported=on_unsupported, limits=limits
+        )
+        return Constraint(
+            self.grammar, vocabulary, known, read_choice(tool_choice, known), start=start.rule,
+            begun=start is not self.grammar.starts[0], parallel_tool_calls=parallel_tool_calls, reasoning=reasoning,
+            options=options, on_refused=on_refused, stop_tokens=stop_tokens, limits=limits,
+        )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _parser_binding(grammar: Grammar, vocabulary: Vocabulary, alphabet: Alphabet) -> TokenBinding:
+    special = vocabulary.special_tokens
+    stops = [special[name] for name in (*grammar.stops, *grammar.stops_after_call) if name in special]
+    return TokenBinding(vocabulary, alphabet, stops=stops, spelt=True)
+
+
+@lru_cache(maxsize=16)
+def load_format(name: str) -> Format:
+    """A format that comes with the package, by name. `GrammarError` lists the names there are."""
+    return Format.from_file(grammar_path(name))
+
+
+def list_formats() -> list[str]:
+    """The names of the formats that come with the package."""
+    return format_names()

@@ -1,0 +1,44 @@
+"""The parser's automaton: the general expression of a format, with recovery, for tokens or for text.
+
+In: a `Grammar`, a start rule, an alphabet, a reading. Out: a `Machine`, shared by all parsers that ask for the same.
+In text the stop markers are letters too: after one the turn is over, and whatever follows is read and ignored. Stop
+tokens are not seen here; the parser ends the turn itself.
+Cost: a few milliseconds, once a process for each combination in use.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..automaton.choice import alt, maybe
+from ..automaton.expression import EMPTY, Expr, literal, mark, seq, text
+from ..automaton.machine import Machine
+from ..automaton.regions import exclude_dfa
+from ..automaton.tags import TagKind, tag
+from ..limits import Limits
+from .alphabet import Alphabet
+from .compile import Compiler, Reading
+from .recovery import recovery_of
+from .rules import Grammar
+
+__all__ = ["parser_machine"]
+
+
+@lru_cache(maxsize=64)
+def parser_machine(grammar: Grammar, start: str, alphabet: Alphabet, reading: Reading, limits: Limits) -> Machine:
+    """The automaton that reads a whole turn from `start` on."""
+    compiler = Compiler(grammar, alphabet, reading)
+    ending = _ending(grammar, alphabet)
+    expr = seq(compiler.rule(start), ending)
+    recovery = recovery_of(compiler, ending)
+    compiler.settle()
+    return Machine(expr, widths=alphabet.widths, recovery=recovery, limits=limits)
+
+
+def _ending(grammar: Grammar, alphabet: Alphabet) -> Expr:
+    """Text after a stop marker is no part of the turn."""
+    stops = [stop for stop in (*grammar.stops, *grammar.stops_after_call) if alphabet.number(stop) is None]
+    if not stops or alphabet.symbolic:
+        return EMPTY
+    rest = text(exclude_dfa([], strict=False))
+    return maybe(seq(alt(literal(stop.encode()) for stop in stops), mark(tag(TagKind.STOP, "text")), rest))

@@ -1,0 +1,81 @@
+"""Recovery: what the parser goes on with when every reading inside a scope is dead.
+
+In: the `recover` directives, compiled. Out: a function from a dead thread to (abort tag, expression to go on with), for
+`automaton.machine.Machine`.
+
+The scope of a thread is written in it: the closing tags of all open roles still stand in its spine, innermost first.
+The broken scope's text becomes an error up to a sync point: a literal that is consumed with it, or one that is kept
+because reading goes on there. One step closes all that is open, however deep.
+Invariant: recovery is neither an alternative (its thread would hold back all output) nor a wrapper round each thread:
+it starts only when nothing else is left, so a well-formed text never meets it.
+Cost: one walk over the spine of a dead thread; the expressions are compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..automaton.choice import alt
+from ..automaton.expression import NOTHING, Expr, Literal, Mark, Seq, Symbol, mark, seq, text
+from ..automaton.regions import exclude_dfa
+from ..automaton.tags import Tag, TagKind, close_tag, open_tag, tag
+from .compile import Compiler
+from .rules import Recover
+
+__all__ = ["recovery_of"]
+
+
+def recovery_of(compiler: Compiler, ending: Expr) -> Callable[[Expr], tuple[Tag, Expr] | None]:
+    """`ending` is what follows the whole turn in the parser's expression (a stop marker in text, or nothing)."""
+    plans = {
+        recover.role: (tag(TagKind.ABORT, recover.role), _resume(compiler, recover, ending))
+        for recover in compiler.grammar.recovers
+    }
+
+    def recover(thread: Expr) -> tuple[Tag, Expr] | None:
+        at: Expr = thread
+        while True:
+            part = at.head if isinstance(at, Seq) else at
+            if isinstance(part, Mark) and part.tag.kind is TagKind.CLOSE and part.tag.role in plans:
+                return plans[part.tag.role]
+            if not isinstance(at, Seq):
+                return None
+            at = at.tail
+
+    return recover
+
+
+def _resume(compiler: Compiler, recover: Recover, ending: Expr) -> Expr:
+    """An error up to a sync point, then the rule to go on with."""
+    symbols, needles = compiler.alphabet.symbols, []
+    for literal, _ in recover.until:
+        number = compiler.alphabet.number(literal)
+        if number is None:
+            needles.append(literal.encode())
+        else:
+            symbols &= ~(1 << number)
+    then = seq(compiler.rule(recover.then), ending)
+    close = mark(close_tag("error"))
+    ways = []
+    for literal, consumed in recover.until:
+        if consumed:
+            ways.append(seq(compiler.letters(literal), close, then))
+        else:
+            ways.append(seq(close, _beginning(then, compiler.letters(literal))))
+    ways.append(seq(close, ending))
+    body = text(exclude_dfa(needles, strict=False), symbols=symbols)
+    return seq(mark(open_tag("error")), body, alt(ways))
+
+
+def _beginning(then: Expr, literal: Expr) -> Expr:
+    """Of `then` only the readings that begin with the literal."""
+    ways = []
+    for tags, leaf, tail in then.heads():
+        same = leaf is literal or (
+            isinstance(leaf, Literal) and isinstance(literal, Literal) and leaf.data.startswith(literal.data)
+        )
+        if same and isinstance(leaf, (Literal, Symbol)):
+            ways.append(seq(*(mark(fired) for fired in tags), leaf, tail))
+    return alt(ways) if ways else NOTHING
+
+

@@ -1,0 +1,200 @@
+"""The checked form of a grammar file: rules, terminals and directives as plain frozen values.
+
+In: nothing; these are the nodes. Out: what `source.py` builds, `check.py` examines and `compile.py` turns into
+expressions. Nodes print themselves in the notation of the file, which is what error messages and reports show.
+Invariant: a `Grammar` that left `source.load` names only rules and terminals that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+__all__ = [
+    "COMMIT_RULE",
+    "ROLES",
+    "TEXT_ROLES",
+    "Branch",
+    "Choice",
+    "Grammar",
+    "Group",
+    "Literal",
+    "Loop",
+    "Node",
+    "Place",
+    "Recover",
+    "Rule",
+    "Start",
+    "Terminal",
+    "Use",
+]
+
+ROLES = frozenset(
+    "reasoning content dropped silent padding tool_call tool_name arguments object member key array string number "
+    "true false null bare error".split()
+)
+TEXT_ROLES = frozenset({"reasoning", "content", "dropped"})  # the tags stand around the text region alone
+COMMIT_RULE = "_commit"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in a grammar file, from 1."""
+
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    text: str
+    place: Place = field(default=Place(), compare=False)
+
+    def __str__(self) -> str:
+        return '"' + self.text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A rule or a terminal by name."""
+
+    name: str
+    place: Place = field(default=Place(), compare=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Parts in a row."""
+
+    parts: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One alternative; `role` renames the rule that holds it."""
+
+    node: Node
+    role: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.node} -> {self.role}" if self.role else str(self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    branches: tuple[Branch, ...]
+
+    def __str__(self) -> str:
+        return "(" + " | ".join(map(str, self.branches)) + ")"
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`low` to `high` times; `high` None is without end."""
+
+    node: Node
+    low: int
+    high: int | None
+
+    def __str__(self) -> str:
+        known = {(0, 1): "?", (0, None): "*", (1, None): "+"}
+        return f"({self.node}){known.get((self.low, self.high), f'~{self.low}..{self.high}')}"
+
+
+Node: TypeAlias = "Literal | Use | Group | Choice | Loop"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`role` is the last part of the (perhaps imported) name; `space` the file it came from, "" for the main one."""
+
+    name: str
+    choice: Choice
+    priority: int = 0
+    place: Place = field(default=Place(), compare=False)
+
+    @property
+    def space(self) -> str:
+        return self.name.rpartition("__")[0]
+
+    @property
+    def role(self) -> str | None:
+        last = self.name.rpartition("__")[2]
+        return last if last in ROLES else None
+
+    @property
+    def parsed_only(self) -> bool:
+        return self.priority < 0
+
+    def __str__(self) -> str:
+        return f"{self.name}: {' | '.join(map(str, self.choice.branches))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """`node` has `Literal`s and `Pattern`s as leaves; most terminals are one pattern."""
+
+    name: str
+    pieces: tuple[tuple[tuple[str, str, str], ...], ...]  # alternatives of (kind "str"|"re"|"use", text, flags)
+    place: Place = field(default=Place(), compare=False)
+
+    @property
+    def space(self) -> str:
+        return self.name.rpartition("__")[0]
+
+    @property
+    def pattern(self) -> tuple[str, str] | None:
+        """(regular expression, flags) if the terminal is just one."""
+        if len(self.pieces) == 1 and len(self.pieces[0]) == 1 and self.pieces[0][0][0] == "re":
+            return self.pieces[0][0][1], self.pieces[0][0][2]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A start rule; `after` is what the prompt ends with when generation begins there, "" for the default."""
+
+    rule: str
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recover:
+    """What to do when every reading inside `role` is dead: its text is an error up to a sync point, then `then`."""
+
+    role: str
+    until: tuple[tuple[str, bool], ...]  # (literal, consumed)
+    then: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """One format, complete. Immutable; compiled forms hang on it by identity."""
+
+    name: str
+    version: int
+    file: str
+    source: str
+    rules: Mapping[str, Rule]
+    terminals: Mapping[str, Terminal]
+    starts: tuple[Start, ...]
+    markers: tuple[str, ...]
+    stops: tuple[str, ...]
+    stops_after_call: tuple[str, ...] = ()
+    reserved: frozenset[str] = frozenset()
+    casts: str = "quoted"
+    escapes: Mapping[str, str] = field(default_factory=dict)  # space -> table of spelt characters
+    recovers: tuple[Recover, ...] = ()
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other

@@ -1,0 +1,265 @@
+"""Grammar text -> `Grammar`: Lark reads the notation, directives say the rest.
+
+In: the text of a `.lark` file (its imports are read from beside it or from the grammars that come with the package).
+Out: a `Grammar` whose names all resolve. What Lark refuses is reported with its place in the file.
+Invariant: rule and terminal names are Lark's own after import (`json__object` for `object` of `json.lark`), so that an
+Earley parser made by Lark from the same file speaks of the same rules.
+Cost: Lark's loader, about 20 ms a file; loaded grammars are shared.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from lark import Token, Tree
+from lark.exceptions import GrammarError as LarkGrammarError
+from lark.exceptions import UnexpectedInput
+from lark.grammar import NonTerminal
+from lark.grammar import Terminal as LarkTerminal
+from lark.load_grammar import load_grammar
+
+from ..errors import GrammarError
+from ..resources import grammar_folder
+from .directives import Directive, read_directives
+from .rules import Branch, Choice, Grammar, Group, Literal, Loop, Node, Place, Recover, Rule, Start, Terminal, Use
+
+__all__ = ["load", "load_file"]
+
+_BOUNDS: dict[str, tuple[int, int | None]] = {"?": (0, 1), "*": (0, None), "+": (1, None)}
+
+
+def load_file(path: str | Path) -> Grammar:
+    """Read a grammar file. Raises `GrammarError`."""
+    path = Path(path)
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise GrammarError(f"cannot read the grammar file: {error}", file=str(path)) from error
+    return load(source, str(path))
+
+
+def load(source: str, file: str = "<grammar>") -> Grammar:
+    """Read a grammar from its text; relative imports are looked for beside `file`."""
+    folders = [str(Path(file).parent), str(grammar_folder())]
+    try:
+        read, used = load_grammar(source, file, folders, False)
+    except UnexpectedInput as error:
+        message = "this is not grammar notation here"
+        raise GrammarError(message, file=file, source=source, line=error.line, column=error.column) from error
+    except (LarkGrammarError, OSError) as error:
+        line, column = _place_in(str(error))
+        raise GrammarError(str(error).splitlines()[0], file=file, source=source, line=line, column=column) from error
+    rules = {}
+    for name, params, tree, options in read.rule_defs:
+        if params:
+            continue  # templates are wrappers, expanded where they are used
+        rules[str(name)] = Rule(str(name), _choice(tree), options.priority or 0, _first_place(tree))
+    terminals = {str(name): _terminal(str(name), tree, file, source) for name, (tree, _) in read.term_defs if tree}
+    grammar = _assemble(file, source, rules, terminals, _imported_directives(used, file))
+    _check_names(grammar)
+    return grammar
+
+
+def _place_in(message: str) -> tuple[int | None, int | None]:
+    import re
+
+    found = re.search(r"line (\d+),? column (\d+)", message)
+    return (int(found.group(1)), int(found.group(2))) if found else (None, None)
+
+
+def _imported_directives(used: dict[Any, Any], file: str) -> dict[str, list[Directive]]:
+    """File stem -> directives, of every imported file."""
+    out = {}
+    for name in used:
+        path = Path(getattr(name, "path", name))
+        path = path if path.is_absolute() else grammar_folder() / path
+        if path.exists() and str(path) != file:
+            out[path.stem] = read_directives(path.read_text(encoding="utf-8"), str(path))
+    return out
+
+
+# -- Lark's trees -> nodes ---------------------------------------------------------------------------------------------
+
+
+def _choice(tree: Tree[Any]) -> Choice:
+    branches = []
+    for item in tree.children:
+        if item.data == "alias":
+            inner, role = item.children
+            branches.append(Branch(_sequence(inner), str(getattr(role, "name", role)) if role is not None else None))
+        else:
+            branches.append(Branch(_sequence(item)))
+    return Choice(tuple(branches))
+
+
+def _sequence(tree: Tree[Any]) -> Node:
+    parts = [_node(child) for child in tree.children]
+    return parts[0] if len(parts) == 1 else Group(tuple(parts))
+
+
+def _node(item: Any) -> Node:
+    if isinstance(item, (NonTerminal, LarkTerminal)):
+        return Use(str(item.name))
+    kind = item.data
+    if kind in ("value", "atom"):
+        return _node(item.children[0])
+    if kind == "literal":
+        token = item.children[0]
+        if token.type != "STRING":
+            return Use(_anonymous(token), Place(token.line, token.column))
+        return Literal(_string(token), Place(token.line, token.column))
+    if kind == "maybe":
+        return Loop(_plain(_choice(item.children[0])), 0, 1)
+    if kind == "expansions":
+        return _plain(_choice(item))
+    if kind == "expr":
+        return _loop(item.children)
+    if kind == "template_usage":  # wrappers are read as the piece itself
+        return _node(item.children[-1])
+    raise GrammarError(f"the construct {kind!r} has no meaning here")
+
+
+def _plain(choice: Choice) -> Node:
+    only = choice.branches[0]
+    return only.node if len(choice.branches) == 1 and only.role is None else choice
+
+
+def _loop(children: list[Any]) -> Node:
+    body, operator = _node(children[0]), str(children[1])
+    if operator in _BOUNDS:
+        return Loop(body, *_BOUNDS[operator])
+    numbers = [int(child) for child in children[2:]]
+    return Loop(body, numbers[0], numbers[-1])
+
+
+def _string(token: Token) -> str:
+    text = str(token)
+    value: str = ast.literal_eval(text[:-1] if text.endswith("i") else text)
+    return value
+
+
+def _anonymous(token: Token) -> str:
+    return str(token)  # a regular expression written in a rule: it is its own name
+
+
+def _first_place(tree: Tree[Any]) -> Place:
+    for token in tree.scan_values(lambda value: isinstance(value, Token) and value.line is not None):
+        return Place(token.line, token.column)
+    return Place()
+
+
+def _terminal(name: str, tree: Tree[Any], file: str, source: str) -> Terminal:
+    alternatives = []
+    for expansion in tree.children:
+        pieces = []
+        for value in expansion.children:
+            inner = value.children[0]
+            if isinstance(inner, (NonTerminal, LarkTerminal)):
+                pieces.append(("use", str(inner.name), ""))
+                continue
+            if inner.data != "literal":
+                place = _first_place(tree)
+                raise GrammarError(
+                    f"terminal {name} uses {inner.data!r}", file=file, source=source, line=place.line,
+                    column=place.column, hint="write a terminal as strings, other terminals or one /pattern/",
+                )
+            pieces.append(_piece(inner.children[0]))
+        alternatives.append(tuple(pieces))
+    return Terminal(name, tuple(alternatives), _first_place(tree))
+
+
+def _piece(token: Token) -> tuple[str, str, str]:
+    if token.type == "STRING":
+        return ("str", _string(token), "i" if str(token).endswith("i") else "")
+    body, _, flags = str(token).rpartition("/")
+    return ("re", body[1:].replace("\\/", "/"), flags)
+
+
+# -- directives --------------------------------------------------------------------------------------------------------
+
+
+def _assemble(
+    file: str,
+    source: str,
+    rules: dict[str, Rule],
+    terminals: dict[str, Terminal],
+    imported: dict[str, list[Directive]],
+) -> Grammar:
+    found: dict[str, Any] = {"starts": [], "stops": [], "stops_after_call": [], "markers": [], "recovers": []}
+    found.update(name=Path(file).stem, version=1, casts="quoted", reserved=[])
+    escapes: dict[str, str] = {}
+    for directive in read_directives(source, file):
+        try:
+            _apply(directive, found, escapes)
+        except (IndexError, ValueError) as error:
+            raise GrammarError(
+                f"cannot understand the directive {directive.words[0]!r}: {error}", file=file, source=source,
+                line=directive.line, column=directive.column, hint="docs/grammars.md lists the directives",
+            ) from error
+    for stem, directives in imported.items():
+        for directive in directives:
+            if directive.words[0] == "escapes":
+                escapes[stem] = directive.words[1]
+    if not found["starts"]:
+        raise GrammarError("no start rule", file=file, hint="add a line such as: //@ start turn")
+    markers = tuple(dict.fromkeys([*found["markers"], *found["stops"], *found["stops_after_call"]]))
+    return Grammar(
+        found["name"], found["version"], file, source, rules, terminals, tuple(found["starts"]), markers,
+        tuple(found["stops"]), tuple(found["stops_after_call"]), frozenset(found["reserved"]), found["casts"],
+        escapes, tuple(found["recovers"]),
+    )
+
+
+def _apply(directive: Directive, found: dict[str, Any], escapes: dict[str, str]) -> None:
+    words = directive.words
+    match words[0]:
+        case "format":
+            found["name"] = words[1]
+            found["version"] = int(words[2]) if len(words) > 2 else 1
+        case "start":
+            found["starts"].append(Start(words[1], words[3] if len(words) > 3 and words[2] == "after" else ""))
+        case "stop":
+            after_call = words[-2:] == ("after", "tool_call")
+            found["stops_after_call" if after_call else "stops"].extend(directive.strings())
+        case "marker":
+            found["markers"].extend(directive.strings())
+        case "reserved":
+            found["reserved"].extend(directive.strings())
+        case "casts":
+            if words[1] not in ("quoted", "raw"):
+                raise ValueError(f"{words[1]!r} is not one of: quoted, raw")
+            found["casts"] = words[1]
+        case "escapes":
+            if words[1] not in ("raw", "json"):
+                raise ValueError(f"{words[1]!r} is not one of: raw, json")
+            escapes[""] = words[1]
+        case "recover":
+            found["recovers"].append(_recover(words))
+        case other:
+            raise ValueError(f"there is no directive {other!r}")
+
+
+def _recover(words: tuple[str, ...]) -> Recover:
+    """`recover ROLE until "x" consumed, "y" kept then RULE`"""
+    if words[2] != "until" or words[-2] != "then":
+        raise ValueError('write: recover ROLE until "text" consumed, "text" kept then RULE')
+    syncs = [word for word in words[3:-2] if word != ","]
+    pairs = tuple((text, how == "consumed") for text, how in zip(syncs[::2], syncs[1::2], strict=True))
+    return Recover(words[1], pairs, words[-1])
+
+
+def _check_names(grammar: Grammar) -> None:
+    known = set(grammar.rules) | set(grammar.terminals)
+    wanted: list[tuple[str, Place]] = [(start.rule, Place()) for start in grammar.starts]
+    wanted += [(recover.then, Place()) for recover in grammar.recovers]
+    for name, place in wanted:
+        if name not in known:
+            raise GrammarError(
+                f"unknown rule {name!r}", file=grammar.file, source=grammar.source, line=place.line,
+                column=place.column, hint=f"the rules are: {', '.join(sorted(known))}",
+            )
+
+

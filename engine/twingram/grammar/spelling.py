@@ -1,0 +1,300 @@
+"""How a format spells values: the pieces of its rules that a schema compiler puts together.
+
+In: a mask `Compiler` and the name of the rule of a value or of an object. Out: a `Spelling`, which knows for each JSON
+type what stands before, between and after; nothing here knows any format or any schema.
+
+A rule is taken apart with holes: it is compiled with a placeholder where the string's body, the key or the value goes,
+and the expression is cut there. Lists are recognised by their form: `x*`, or `[x (SEPARATOR x)*]`.
+Invariant: every expression here carries the same tags at the same places as the general parser's.
+Cost: once for each format and alphabet.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..automaton.dfa import Dfa, intersect
+from ..automaton.expression import Expr, Seq, intern, seq
+from ..automaton.regions import parse_region, terminal_dfa
+from ..errors import GrammarError
+from .compile import Compiler, names_in
+from .rules import Branch, Choice, Group, Loop, Node, Rule, Use
+
+__all__ = ["ArrayShape", "ObjectShape", "Spelling", "StringShape", "cut"]
+
+
+class Hole(Expr):
+    """A placeholder; `cut` removes it before anything is derived."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _length(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return f"_{self.name}_"
+
+
+def hole(name: str) -> Expr:
+    found: Expr = intern(Hole, name)
+    return found
+
+
+def cut(expr: Expr, *names: str) -> list[Expr]:
+    """The pieces of a sequence around its holes, which must stand in the order of `names`."""
+    pieces: list[Expr] = []
+    row: list[Expr] = []
+    wanted = list(names)
+    at = expr
+    while True:
+        part = at.head if isinstance(at, Seq) else at
+        if wanted and part is hole(wanted[0]):
+            pieces.append(seq(*row))
+            row = []
+            wanted.pop(0)
+        else:
+            row.append(part)
+        if not isinstance(at, Seq):
+            break
+        at = at.tail
+    if wanted:
+        raise ValueError(f"the parts {', '.join(names)} do not stand in a plain row")
+    return [*pieces, seq(*row)]
+
+
+@dataclass(frozen=True)
+class StringShape:
+    """A string (or a key): `before`, its body in `body`'s language, `after`. `table` says how characters are spelt."""
+
+    before: Expr
+    after: Expr
+    body: Dfa
+    table: str
+
+    def spell(self, value: str) -> bytes | None:
+        """The body of this very string, None if the format cannot write it."""
+        try:
+            if self.table == "raw":
+                spelt = value.encode()
+            else:
+                spelt = json.dumps(value, ensure_ascii=False)[1:-1].encode()
+                if not self.body.matches(spelt):  # it holds the letters of a marker: break them up
+                    spelt = b"".join(_escaped(char) for char in value)
+        except UnicodeEncodeError:
+            return None
+        return spelt if self.body.matches(spelt) else None
+
+
+def _escaped(char: str) -> bytes:
+    return f"\\u{ord(char):04x}".encode() if char in "<>[]|/" else json.dumps(char, ensure_ascii=False)[1:-1].encode()
+
+
+@dataclass(frozen=True)
+class ObjectShape:
+    """`before` [member (separator member)*] `after`, a member being member_before KEY between VALUE member_after."""
+
+    before: Expr
+    member_before: Expr
+    key: StringShape
+    between: Expr
+    member_after: Expr
+    separator: Expr
+    after: Expr
+    value: Spelling
+
+
+@dataclass(frozen=True)
+class ArrayShape:
+    """`before` [item (separator item)*] `after`."""
+
+    before: Expr
+    separator: Expr
+    after: Expr
+    item: Spelling
+
+
+class Spelling:
+    """How the values of one rule are written. `raw`: its strings have no delimiters, so that a text that reads as
+    another type is of that type."""
+
+    def __init__(self, compiler: Compiler, rule: str, *, wrapped: bool = False) -> None:
+        self.compiler, self.rule = compiler, rule
+        self._names = self._alternatives(rule)
+        name = self._names.get("string")
+        self.raw = name is not None and compiler.is_raw_string(name)
+        # Where the schema types raw text, typed values are tagged as text as well: the parser reads them so.
+        self._wrap = wrapped or self.raw
+        self._inner = Compiler(compiler.grammar, compiler.alphabet, compiler.reading, tagged=False)
+        self._used = self._inner if self._wrap else compiler
+
+    @classmethod
+    def plain(cls, compiler: Compiler, rule: str) -> Spelling:
+        """For an object whose members are tags of their own even where its values are raw text."""
+        made = cls(compiler, rule)
+        made._wrap, made._used = False, compiler
+        return made
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The JSON types that can be written here (`boolean` needs both its words)."""
+        names = set(self._names)
+        if {"true", "false"} <= names:
+            names.add("boolean")
+        return frozenset(names - {"true", "false"})
+
+    def _alternatives(self, rule: str, found: dict[str, str] | None = None) -> dict[str, str]:
+        found = {} if found is None else found
+        rules = self.compiler.grammar.rules
+        if rules[rule].role in _VALUE_ROLES:
+            found[rules[rule].role or ""] = rule
+            return found
+        for branch in rules[rule].choice.branches:
+            node = branch.node
+            if not isinstance(node, Use) or node.name not in rules:
+                raise self._error(rules[rule], "a rule of values lists other rules", "?value: object | array | ...")
+            if rules[node.name].parsed_only:
+                continue
+            below = self._alternatives(node.name, {})
+            for role, name in below.items():
+                if role not in found or rules[name].space == "":
+                    found[role] = name
+        return found
+
+    def _error(self, rule: Rule, message: str, hint: str) -> GrammarError:
+        grammar = self.compiler.grammar
+        return GrammarError(
+            f"{message}, but {rule.name!r} is: {rule}", file=grammar.file, source=grammar.source,
+            line=rule.place.line, column=rule.place.column, hint=hint,
+        )
+
+    def wrap(self, body: Expr) -> Expr:
+        """A typed value with the tags that it has when read as raw text."""
+        if not self._wrap:
+            return body
+        return self.compiler.tags("string", self.compiler.tags("text", body))
+
+    def word(self, role: str) -> Expr:
+        """`true`, `false` or `null`."""
+        return self.wrap(self._used.rule(self._names[role]))
+
+    @cached_property
+    def string(self) -> StringShape:
+        return self._string_shape(self._names["string"], self.compiler if self.raw else self._used)
+
+    def _string_shape(self, name: str, compiler: Compiler) -> StringShape:
+        rule, grammar = compiler.grammar.rules[name], compiler.grammar
+        canonical = [b for b in rule.choice.branches if not self._parsed_only(b)]
+        terminals = [u.name for b in canonical for u in names_in(b.node) if u.name in grammar.terminals]
+        if len(terminals) != 1:
+            raise self._error(rule, "a string or key has one terminal for its text", 'string: "\\"" [TEXT] "\\""')
+        terminal = terminals[0]
+        try:
+            before, after = cut(compiler.rule(name, {terminal: hole("text")}), "text")
+        except ValueError as error:
+            raise self._error(rule, str(error), 'string: "\\"" [TEXT] "\\""') from error
+        table = grammar.escapes.get(rule.space, "raw")
+        return StringShape(before, after, self._body(terminal, table), table)
+
+    def _body(self, terminal: str, table: str) -> Dfa:
+        pattern = self.compiler.grammar.terminals[terminal].pattern
+        region = parse_region(*pattern) if pattern else None
+        if region is not None:
+            return self.compiler.mask_text(list(region.prefixes))
+        if table != "raw":
+            return self.compiler.mask_text([], table)
+        if pattern is None:
+            rule = self.compiler.grammar.rules[self.rule]
+            raise self._error(rule, f"{terminal} is not one pattern", "write it as one /pattern/")
+        return intersect(self.compiler.mask_text([]), terminal_dfa(*pattern))
+
+    def _parsed_only(self, branch: Branch) -> bool:
+        rules = self.compiler.grammar.rules
+        return any(u.name in rules and rules[u.name].parsed_only for u in names_in(branch.node))
+
+    @cached_property
+    def number(self) -> tuple[Expr, Expr, Dfa]:
+        """What stands before a number, after it, and the automaton of its own terminal."""
+        name = self._names["number"]
+        terminals = [u.name for b in self.compiler.grammar.rules[name].choice.branches for u in names_in(b.node)]
+        before, after = cut(self.wrap(self._used.rule(name, {terminals[0]: hole("text")})), "text")
+        pattern = self.compiler.grammar.terminals[terminals[0]].pattern
+        assert pattern is not None
+        return before, after, terminal_dfa(*pattern)
+
+    @cached_property
+    def object(self) -> ObjectShape:
+        return self.object_of(self._names["object"])
+
+    def object_of(self, name: str) -> ObjectShape:
+        """The shape of an object rule (the arguments themselves, or a value)."""
+        rule, used = self.compiler.grammar.rules[name], self._used
+        first, member, separator, last = self._list(rule)
+        before, after = cut(self._around(rule, first, last, used), "items")
+        member_rule = self.compiler.grammar.rules[member]
+        value_name, key_name = self._member_names(member_rule)
+        holes = {key_name: hole("key"), value_name: hole("value")}
+        try:
+            start, between, end = cut(used.rule(member, holes), "key", "value")
+        except ValueError as error:
+            raise self._error(member_rule, str(error), 'member: key ":" value') from error
+        value = Spelling(used, value_name)
+        key = self._string_shape(key_name, used)
+        return ObjectShape(before, start, key, between, end, used.node(separator), after, value)
+
+    def _member_names(self, rule: Rule) -> tuple[str, str]:
+        rules = self.compiler.grammar.rules
+        names = [use.name for branch in rule.choice.branches for use in names_in(branch.node)]
+        keys = [name for name in names if name in rules and rules[name].role == "key"]
+        values = [name for name in names if name in rules and name not in keys]
+        if len(keys) != 1 or len(values) != 1:
+            raise self._error(rule, "a member has one key and one value", 'member: key ":" value')
+        return values[0], keys[0]
+
+    @cached_property
+    def array(self) -> ArrayShape:
+        rule, used = self.compiler.grammar.rules[self._names["array"]], self._used
+        first, item, separator, last = self._list(rule)
+        before, after = cut(self._around(rule, first, last, used), "items")
+        inner = self if item == self.rule and used is self.compiler else Spelling(used, item)
+        return ArrayShape(before, used.node(separator), after, inner)
+
+    def _around(self, rule: Rule, first: Sequence[Node], last: Sequence[Node], used: Compiler) -> Expr:
+        body = seq(used.node(Group(tuple(first))), hole("items"), used.node(Group(tuple(last))))
+        return self.wrap(used.tags(rule.role or "", body)) if rule.role else body
+
+    def _list(self, rule: Rule) -> tuple[Sequence[Node], str, Node, Sequence[Node]]:
+        """(what stands before the list, the element's rule, the separator, what stands after)"""
+        canonical = [b for b in rule.choice.branches if not self._parsed_only(b)]
+        if len(canonical) == 1:
+            node = canonical[0].node
+            parts = node.parts if isinstance(node, Group) else (node,)
+            for i, part in enumerate(parts):
+                found = _list_of(part)
+                if found:
+                    return parts[:i], found[0], found[1], parts[i + 1 :]
+        raise self._error(rule, "an object or array holds one list", '"[" [value ("," value)*] "]", or member*')
+
+
+_VALUE_ROLES = frozenset({"object", "array", "string", "number", "true", "false", "null"})
+
+
+def _list_of(node: Node) -> tuple[str, Node] | None:
+    match node:
+        case Loop(node=Use(name=name), low=0, high=None):
+            return name, Group(())
+        case Loop(node=Group(parts=(Use(name=name), Loop(node=Group(parts=rest), low=0, high=None))), low=0, high=1):
+            if isinstance(rest[-1], Use) and rest[-1].name == name:
+                return name, Group(tuple(rest[:-1]))
+        case Choice(branches=(Branch(node=inner),)):
+            return _list_of(inner)
+        case _:
+            pass
+    return None
+
+

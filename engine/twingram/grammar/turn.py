@@ -1,0 +1,185 @@
+"""The turn as one request wants it: which roles may occur, and how often.
+
+In: a mask `Compiler`, a start rule, a `TurnPolicy`, and for each tool the holes that make it that tool's call. Out: one
+expression for the whole turn, closed by the end symbols.
+
+`tool_choice` is not a second grammar. The start rule is walked together with a small count (has there been a call, a
+thought), and what the policy forbids is left out on the way: each part of the rule gives, for each count it may end
+with, the expression that leads there. Counts only rise, so loops unroll to a fixed depth and the result is finite.
+Invariant: below a call's own rule nothing is walked; the rules that mention a tool's name are compiled once for each
+tool, so a name said twice is the same name.
+Cost: a few hundred nodes a request; what differs between tools is found by `alt`'s factoring, not by copying states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..automaton.choice import alt
+from ..automaton.expression import EMPTY, INFINITE, NOTHING, Expr, repeat, seq, symbol
+from .compile import Compiler, Holes, names_in
+from .rules import Branch, Choice, Group, Loop, Node, Rule, Use
+
+__all__ = ["TurnPolicy", "compile_turn"]
+
+Count: TypeAlias = "tuple[int, int]"  # (calls, thoughts), each 0 or 1 for "at least one"
+Ways: TypeAlias = "dict[Count, Expr]"  # where a part may end -> the expression that leads there
+
+
+@dataclass(frozen=True)
+class TurnPolicy:
+    """What may occur in a turn."""
+
+    content: bool = True
+    min_calls: int = 0  # 0 or 1
+    max_calls: int | None = None  # 0, 1, or None for any number
+    reasoning: str = "allow"  # "allow" | "require" | "forbid"
+
+
+def compile_turn(
+    compiler: Compiler, start: str, policy: TurnPolicy, tools: Mapping[str, Holes], *, begun: bool = False
+) -> Expr:
+    """The turn's expression. `begun`: the prompt ends inside a thought, which counts as one."""
+    walk = _Walk(compiler, policy, tools)
+    ways = walk.use(start, (0, int(begun)), None)
+    ends = []
+    for (calls, thoughts), expr in ways.items():
+        if calls < policy.min_calls or (policy.reasoning == "require" and not thoughts):
+            continue
+        stop = symbol(compiler.alphabet.end)
+        ends.append(seq(expr, alt((stop, symbol(compiler.alphabet.end_after_call))) if calls else stop))
+    return alt(ends)
+
+
+class _Walk:
+    """One compilation of a turn."""
+
+    def __init__(self, compiler: Compiler, policy: TurnPolicy, tools: Mapping[str, Holes]) -> None:
+        self.compiler, self.policy, self.tools = compiler, policy, tools
+        self.rules = compiler.grammar.rules
+        self._plain = {name for name in self.rules if not self._reaches(name, set())}
+
+    def _reaches(self, name: str, seen: set[str]) -> bool:
+        """Whether a rule can lead to a role that the policy counts."""
+        rule = self.rules.get(name)
+        if rule is None or name in seen:
+            return False
+        seen.add(name)
+        if _counted(rule, None):
+            return True
+        return any(
+            branch.role in _COUNTED or any(self._reaches(use.name, seen) for use in names_in(branch.node))
+            for branch in rule.choice.branches
+        )
+
+    def use(self, name: str, count: Count, tool: str | None) -> Ways:
+        """The ways through a rule."""
+        if name in self._plain:
+            return _one(count, self.compiler.node(Use(name), self._holes(tool)))
+        rule = self.rules[name]
+        if rule.parsed_only:
+            return {}
+        if rule.role == "tool_call":
+            return self._calls(rule, count, tool)
+        if rule.role in _COUNTED:
+            return self._counted_role(rule.role, count, self.compiler.rule(name, self._holes(tool)))
+        return self._branches(rule.choice.branches, count, tool)
+
+    def _branches(self, branches: Sequence[Branch], count: Count, tool: str | None) -> Ways:
+        return _union([self._branch(branch, count, tool) for branch in branches])
+
+    def _branch(self, branch: Branch, count: Count, tool: str | None) -> Ways:
+        if branch.role in _COUNTED:
+            made = self.compiler.node(Choice((branch,)), self._holes(tool))
+            return self._counted_role(branch.role or "", count, made)
+        if tool is None and self._names_a_tool(branch.node):
+            if not self._may_call(count):
+                return {}
+            return _union([self.node(branch.node, count, name) for name in self.tools])
+        return self.node(branch.node, count, tool)
+
+    def _names_a_tool(self, node: Node) -> bool:
+        """Whether a tool's name stands in this very branch, so that it belongs to one tool as a whole."""
+        return any(self._is_name(use.name) for use in names_in(node))
+
+    def _is_name(self, name: str) -> bool:
+        rule = self.rules.get(name)
+        if rule is None:
+            return False
+        return rule.role == "tool_name" or any(branch.role == "silent" for branch in rule.choice.branches)
+
+    def _holes(self, tool: str | None) -> Holes:
+        return self.tools[tool] if tool is not None else {}
+
+    def _may_call(self, count: Count) -> bool:
+        most = self.policy.max_calls
+        return most is None or most > count[0]
+
+    def _calls(self, rule: Rule, count: Count, tool: str | None) -> Ways:
+        if not self._may_call(count):
+            return {}
+        names = self.tools if tool is None else (tool,)
+        body = alt(self.compiler.rule(rule.name, self._holes(name)) for name in names)
+        return _one((1, count[1]), body)
+
+    def _counted_role(self, role: str, count: Count, body: Expr) -> Ways:
+        if role == "content":
+            return _one(count, body) if self.policy.content else {}
+        return {} if self.policy.reasoning == "forbid" else _one((count[0], 1), body)
+
+    def node(self, node: Node, count: Count, tool: str | None) -> Ways:
+        """The ways through a node."""
+        match node:
+            case Use(name=name) if name in self.rules:
+                return self.use(name, count, tool)
+            case Group(parts=parts):
+                ways: Ways = {count: EMPTY}
+                for part in parts:
+                    ways = _then(ways, lambda at, part=part: self.node(part, at, tool))  # type: ignore[misc]
+                return ways
+            case Choice(branches=branches):
+                return self._branches(branches, count, tool)
+            case Loop(node=inner, low=0, high=1):
+                return _union([self.node(inner, count, tool), {count: EMPTY}])
+            case Loop(node=inner, low=low, high=None):
+                return self._loop(inner, low, count, tool)
+            case _:
+                return _one(count, self.compiler.node(node, self._holes(tool)))
+
+    def _loop(self, inner: Node, low: int, count: Count, tool: str | None) -> Ways:
+        """`inner` `low` times or more. Counts rise, so a way out of a count never comes back to it."""
+        if low:
+            once = self.node(inner, count, tool)
+            return _then(once, lambda at: self._loop(inner, 0, at, tool))
+        step = self.node(inner, count, tool)
+        stay = repeat(step.pop(count, NOTHING), 0, INFINITE)
+        onward = _then(step, lambda at: self._loop(inner, 0, at, tool))
+        return {at: seq(stay, expr) for at, expr in _union([onward, {count: EMPTY}]).items()}
+
+
+_COUNTED = frozenset({"content", "reasoning", "tool_call"})
+
+
+def _counted(rule: Rule, role: str | None) -> bool:
+    return (role or rule.role) in _COUNTED
+
+
+def _one(count: Count, expr: Expr) -> Ways:
+    return {} if expr is NOTHING else {count: expr}
+
+
+def _union(ways: Sequence[Ways]) -> Ways:
+    found: dict[Count, list[Expr]] = {}
+    for way in ways:
+        for count, expr in way.items():
+            found.setdefault(count, []).append(expr)
+    return {count: alt(exprs) for count, exprs in found.items()}
+
+
+def _then(ways: Ways, follow) -> Ways:  # type: ignore[no-untyped-def]
+    out = []
+    for count, expr in ways.items():
+        out.append({at: seq(expr, rest) for at, rest in follow(count).items()})
+    return _union(out)

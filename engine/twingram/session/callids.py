@@ -1,0 +1,31 @@
+"""Ids of calls, made once for each index: a call that is emitted again after a rollback keeps its id.
+
+In: a factory, random by default. Out: index -> id. Cost: one string a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .emitter import random_call_id
+
+__all__ = ["CallIds"]
+
+
+class CallIds:
+    """Shared by an emitter and its clones."""
+
+    __slots__ = ("_factory", "_ids")
+
+    def __init__(self, factory: Callable[[], str] | None = None) -> None:
+        self._factory = factory or random_call_id
+        self._ids: list[str] = []
+
+    def __call__(self, index: int) -> str:
+        while len(self._ids) <= index:
+            self._ids.append(self._factory())
+        return self._ids[index]
+
+    def renewed(self) -> CallIds:
+        """For another turn: the same factory, new ids."""
+        return CallIds(self._factory)

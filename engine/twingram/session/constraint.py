@@ -1,0 +1,232 @@
+"""Constraints: a format, a vocabulary and a request, compiled.
+
+In: the checked parts of a request. Out: an immutable `Constraint`: the automaton of the turn, its masks, a report of
+what the schemas ask that the mask does not say. Many sessions share one, in any number of threads.
+
+What belongs to a format and an alphabet alone (`MaskFormat`: the compiled rules, how values are spelt, schemas seen
+before) is shared by all constraints that use them.
+Cost: what is new in the request; a tool seen before, with the same options, costs one look-up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from ..automaton.expression import INFINITE, NOTHING, Expr, literal
+from ..automaton.machine import Machine, State, Transition
+from ..automaton.regions import terminal_dfa
+from ..errors import RequestError, SchemaError, VocabularyError
+from ..grammar.alphabet import Alphabet
+from ..grammar.compile import Compiler, Holes, Reading, names_in
+from ..grammar.rules import Grammar
+from ..grammar.spelling import ObjectShape, Spelling
+from ..grammar.turn import TurnPolicy, compile_turn
+from ..limits import Limits
+from ..schema.compiler import SchemaOptions, compile_arguments
+from ..schema.report import CompiledSchema, Finding
+from ..tokens.binding import TokenBinding
+from ..tokens.masks import Mask, Masks
+from ..tokens.vocabulary import Vocabulary
+from ..tokens.wide import WideMasks
+from .callids import CallIds
+from .emitter import Emitter
+from .request import Choice
+from .session import Session
+from .tools import Tools
+
+__all__ = ["Constraint", "MaskFormat", "mask_format"]
+
+_SCHEMAS_KEPT = 1024  # compiled schemas of a format and alphabet
+
+
+class MaskFormat:
+    """A grammar compiled for masks over one alphabet."""
+
+    def __init__(self, grammar: Grammar, alphabet: Alphabet) -> None:
+        self.grammar, self.alphabet = grammar, alphabet
+        self.compiler = Compiler(grammar, alphabet, Reading.MASK)
+        self._schemas: OrderedDict[tuple[str, SchemaOptions], CompiledSchema] = OrderedDict()
+        value, self.arguments = self._arguments()
+        self.values = value
+        self._name = self._name_terminal()
+
+    def _arguments(self) -> tuple[Spelling, ObjectShape]:
+        """How arguments are spelt: the object rule that stands in the rule of a call."""
+        rules = self.grammar.rules
+        call = next((rule for rule in rules.values() if rule.role == "tool_call"), None)
+        names = [] if call is None else [u.name for b in call.choice.branches for u in names_in(b.node)]
+        for name in names:
+            found = self._object_below(name)
+            if found is not None:
+                spelling = Spelling(self.compiler, self._value_rule(found))
+                return spelling, Spelling.plain(self.compiler, self._value_rule(found)).object_of(found)
+        raise RequestError(f"format {self.grammar.name!r} has no rule tool_call with arguments, so calls cannot be forced")
+
+    def _object_below(self, name: str) -> str | None:
+        rule = self.grammar.rules.get(name)
+        if rule is None:
+            return None
+        if rule.role == "object":
+            return name
+        if rule.role == "arguments":
+            below = [u.name for b in rule.choice.branches for u in names_in(b.node)]
+            return next((found for found in map(self._object_below, below) if found), None)
+        return None
+
+    def _value_rule(self, object_rule: str) -> str:
+        rules = self.grammar.rules
+        members = [u.name for b in rules[object_rule].choice.branches for u in names_in(b.node)]
+        member = next(rules[name] for name in members if name in rules and rules[name].role == "member")
+        names = [u.name for b in member.choice.branches for u in names_in(b.node)]
+        return next(name for name in names if name in rules and rules[name].role != "key")
+
+    def _name_terminal(self) -> str:
+        rules = self.grammar.rules
+        rule = next(rule for rule in rules.values() if rule.role == "tool_name")
+        return next(u.name for b in rule.choice.branches for u in names_in(b.node) if u.name in self.grammar.terminals)
+
+    def holes(self, name: str, arguments: Expr) -> Holes:
+        """What makes the format's call rules those of one tool."""
+        spelt = literal(name.encode())
+        tags = self.compiler.tags
+        return {
+            "tool_name": tags("tool_name", spelt), "silent": tags("silent", spelt),
+            "arguments": arguments, "object": arguments,
+        }  # fmt: skip
+
+    def check_name(self, name: str) -> None:
+        """`SchemaError` if a tool of this name cannot be called in this format."""
+        reason = ""
+        pattern = self.grammar.terminals[self._name].pattern
+        if name in self.grammar.reserved:
+            reason = f"the name has a meaning of its own here, as have {', '.join(sorted(self.grammar.reserved))}"
+        elif any(marker in name for marker in self.grammar.markers):
+            reason = "the name holds the letters of a marker"
+        elif pattern is not None and not terminal_dfa(*pattern).matches(name.encode("utf-8", "replace")):
+            reason = f"the format cannot spell it (names are /{pattern[0]}/)"
+        if reason:
+            raise SchemaError(reason, tool=name, path="$", keyword="name", hint="rename the tool")
+
+    def compile(self, name: str, schema: Any, options: SchemaOptions) -> CompiledSchema:
+        """The arguments of a tool; equal schemas are compiled once."""
+        key = (json.dumps(schema, sort_keys=options.key_order == "any", default=str), options)
+        found = self._schemas.get(key)
+        if found is None:
+            found = compile_arguments(schema, self.arguments, tool=name, options=options)
+            if len(self._schemas) >= _SCHEMAS_KEPT:
+                self._schemas.popitem(last=False)
+            self._schemas[key] = found
+        return found
+
+
+@lru_cache(maxsize=32)
+def mask_format(grammar: Grammar, alphabet: Alphabet) -> MaskFormat:
+    return MaskFormat(grammar, alphabet)
+
+
+class Constraint:
+    """One compiled request. Made by `Format.constraint`."""
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        vocabulary: Vocabulary,
+        tools: Tools,
+        choice: Choice,
+        *,
+        start: str,
+        begun: bool,
+        parallel_tool_calls: bool,
+        reasoning: str,
+        options: SchemaOptions,
+        on_refused: str,
+        stop_tokens: Sequence[int | str] | None,
+        limits: Limits,
+    ) -> None:
+        self.grammar, self.vocabulary, self.tools, self.limits = grammar, vocabulary, tools, limits
+        alphabet = Alphabet.of(grammar.markers, vocabulary.special_tokens)
+        self._format = mask_format(grammar, alphabet)
+        self._findings: list[Finding] = []
+        holes = self._compile_tools(choice, options, on_refused)
+        policy = TurnPolicy(
+            content=not choice.required,
+            min_calls=int(choice.required),
+            max_calls=0 if not holes else None if parallel_tool_calls else 1,
+            reasoning=reasoning,
+        )
+        expr = compile_turn(self._format.compiler, start, policy, holes, begun=begun)
+        if expr is NOTHING or expr.shortest >= INFINITE:
+            raise RequestError(f"nothing can be generated: rule {start!r} has no turn with {policy}")
+        self.binding = self._bind(alphabet, stop_tokens)
+        self.machine = Machine(expr, widths=alphabet.widths, limits=limits)
+        self.masks = Masks(self.binding, WideMasks.of(vocabulary))
+        self.end_bits = 1 << alphabet.end | 1 << alphabet.end_after_call
+        self.stop_mask: Mask = self.masks.only(self.binding.stops)
+
+    def _compile_tools(self, choice: Choice, options: SchemaOptions, on_refused: str) -> Mapping[str, Holes]:
+        holes: dict[str, Holes] = {}
+        refused: list[SchemaError] = []
+        for name in choice.names:
+            try:
+                self._format.check_name(name)
+                compiled = self._format.compile(name, self.tools.schema(name), options)
+            except SchemaError as error:
+                if choice.named or on_refused == "error":
+                    raise
+                refused.append(error)
+                self._findings.append(Finding(name, error.path, error.keyword, "refused", error.message))
+                continue
+            self._findings += [finding.for_tool(name) for finding in compiled.findings]
+            holes[name] = self._format.holes(name, compiled.expr)
+        if refused and choice.required and not holes:
+            raise refused[0]
+        return holes
+
+    def _bind(self, alphabet: Alphabet, stop_tokens: Sequence[int | str] | None) -> TokenBinding:
+        special = self.vocabulary.special_tokens
+        if stop_tokens is None:
+            stops = [special[name] for name in self.grammar.stops if name in special]
+            after_call = [special[name] for name in self.grammar.stops_after_call if name in special]
+        else:
+            stops, after_call = [self._stop_id(stop) for stop in stop_tokens], []
+        if not stops:
+            names = ", ".join(self.grammar.stops)
+            raise VocabularyError(f"the vocabulary has none of the stop tokens {names}; name your own with stop_tokens=")
+        return TokenBinding(self.vocabulary, alphabet, stops=stops, stops_after_call=after_call)
+
+    def _stop_id(self, stop: int | str) -> int:
+        if isinstance(stop, str):
+            if stop not in self.vocabulary.special_tokens:
+                raise VocabularyError(f"stop_tokens names {stop!r}, which is no special token of the vocabulary")
+            return self.vocabulary.special_tokens[stop]
+        if not 0 <= stop < len(self.vocabulary):
+            raise VocabularyError(f"stop token {stop} is outside the vocabulary of {len(self.vocabulary)} tokens")
+        return int(stop)
+
+    def stop_transition(self, state: State, token: int) -> Transition | None:
+        """Where a stop token leads from a state in which the turn may end."""
+        alphabet = self.binding.alphabet
+        for symbol in (alphabet.end, alphabet.end_after_call):
+            if state.first >> symbol & 1 and token in self.binding.ids(symbol):
+                return state.step(symbol)
+        return None
+
+    def emitter(self, ids: CallIds) -> Emitter:
+        """A new emitter for one generation."""
+        return Emitter(self.tools, casts=self.grammar.casts, call_id=ids, limits=self.limits)  # type: ignore[arg-type]
+
+    def session(self, *, call_id: Callable[[], str] | None = None) -> Session:
+        """Begin a generation. `call_id`: factory of call ids, random by default."""
+        return Session(self, call_id)
+
+    def report(self) -> list[Finding]:
+        """Per tool, JSON path and keyword what the mask does of it: enforced, narrowed, relaxed or refused."""
+        return list(self._findings)
+
+    def memory_usage(self) -> int:
+        """Bytes held by this constraint alone, about: states and masks (rows of text are the vocabulary's)."""
+        return self.machine.memory_usage() + self.masks.memory_usage()

@@ -1,0 +1,119 @@
+"""Deltas: the pieces of parser output, in the order in which they were decided.
+
+In: nothing, these are values. Out: six frozen classes, the union `Delta`, and `merge`, which joins neighbours of one
+kind so that two streams of the same output compare equal however they were cut.
+Invariant: a delta is never taken back; the `json` of a call's `CallArguments` joins to its argument object.
+Cost: `merge` is linear in the text that it joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+__all__ = [
+    "CallArguments",
+    "CallEnd",
+    "CallStart",
+    "Content",
+    "Delta",
+    "ParseError",
+    "Reasoning",
+    "merge",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Text of the answer."""
+
+    kind: ClassVar[str] = "content"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """Text of the thoughts before it."""
+
+    kind: ClassVar[str] = "reasoning"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStart:
+    """A call is certain and its name is known. `index` counts the calls of the turn from 0."""
+
+    kind: ClassVar[str] = "call_start"
+    index: int
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallArguments:
+    """The next piece of a call's arguments, as JSON text."""
+
+    kind: ClassVar[str] = "call_arguments"
+    index: int
+    json: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """The call is over. With `complete` False it broke or was cut: it must not be run."""
+
+    kind: ClassVar[str] = "call_end"
+    index: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ParseError:
+    """Text that looked like a call and could not be read as one, and why."""
+
+    kind: ClassVar[str] = "parse_error"
+    text: str
+    reason: str
+
+
+Delta = Content | Reasoning | CallStart | CallArguments | CallEnd | ParseError
+
+
+def merge(deltas: Iterable[Delta]) -> list[Delta]:
+    """Join neighbouring text of one kind, and neighbouring argument pieces of one call."""
+    merged: list[Delta] = []
+    pieces: list[str] = []
+    last: Delta | None = None  # the first of a run of joinable neighbours
+    for delta in deltas:
+        if last is not None and _joins(last, delta):
+            pieces.append(_text(delta))
+            continue
+        if last is not None:
+            merged.append(_joined(last, pieces))
+        last, pieces = delta, [_text(delta)]
+    if last is not None:
+        merged.append(_joined(last, pieces))
+    return merged
+
+
+def _joins(one: Delta, other: Delta) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, CallArguments):
+        return isinstance(other, CallArguments) and one.index == other.index
+    return isinstance(one, (Content, Reasoning))
+
+
+def _text(delta: Delta) -> str:
+    if isinstance(delta, (Content, Reasoning)):
+        return delta.text
+    return delta.json if isinstance(delta, CallArguments) else ""
+
+
+def _joined(first: Delta, pieces: list[str]) -> Delta:
+    if len(pieces) == 1:
+        return first
+    if isinstance(first, CallArguments):
+        return CallArguments(first.index, "".join(pieces))
+    return Content("".join(pieces)) if isinstance(first, Content) else Reasoning("".join(pieces))

@@ -1,0 +1,182 @@
+"""The streaming parser: text or tokens in, deltas out.
+
+In: pieces of model output, as text or as token ids, cut anywhere. Out: deltas, as soon as they are certain; at the end
+a message. The one-shot parse is this parser fed once.
+
+Fed text, a marker is its letters; fed tokens, it is the special token and nothing else, and a stop token ends the turn.
+Invariants: chunks do not matter; every byte up to the end of the turn is content, reasoning, a call, markup or an
+error; nothing is taken back.
+Cost: linear; a byte seen before at its state is one dictionary look-up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..automaton.machine import Machine, Transition
+from ..errors import RequestError
+from ..limits import Limits
+from ..tokens.binding import TokenBinding
+from .callids import CallIds
+from .deltas import Delta, ParseError, merge
+from .emitter import Emitter
+from .message import Message, MessageBuilder
+from .reader import Reader
+from .tools import Tools
+
+__all__ = ["Parser"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_PIECE = 24  # text pieces up to this many bytes keep their transition, as tokens do
+_PIECES_KEPT = 4096  # of each state
+
+
+class Parser:
+    """Reads one turn. Made by `Format.parser`."""
+
+    def __init__(
+        self,
+        text_machine: Callable[[], Machine],
+        token_machine: Callable[[], tuple[Machine, TokenBinding]] | None,
+        *,
+        tools: Tools,
+        casts: str,
+        call_id: Callable[[], str] | None,
+        limits: Limits,
+        unknown_tools: str = "pass",
+    ) -> None:
+        self._text_machine, self._token_machine = text_machine, token_machine
+        self._emitter = Emitter(
+            tools, casts=casts, call_id=CallIds(call_id), limits=limits, unknown_tools=unknown_tools  # type: ignore[arg-type]
+        )
+        self._reader: Reader | None = None
+        self._binding: TokenBinding | None = None
+        self._builder = MessageBuilder()
+        self._finished = False
+        self._ended = False  # a stop token was read
+        self._unread = bytearray()  # what came after no reading was left
+
+    def feed(self, text: str) -> list[Delta]:
+        """The next piece of decoded text."""
+        if not isinstance(text, str):
+            raise TypeError(f"feed takes text, not {type(text).__name__}; feed_tokens takes token ids")
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:  # half a surrogate pair is no character
+            data = _SURROGATE.sub("\ufffd", text).encode()
+        return self.feed_bytes(data)
+
+    def feed_bytes(self, data: bytes) -> list[Delta]:
+        """The next piece as UTF-8 bytes, which may be cut inside a character."""
+        if self._reader is None:
+            self._begin(Reader(self._text_machine().start, self._emitter))
+        elif self._binding is not None:
+            raise RequestError("this parser has been fed tokens; text and tokens cannot be mixed")
+        self._check_open()
+        assert self._reader is not None
+        if self._unread:
+            self._unread += data
+            return []
+        read = _read(self._reader, data)
+        return self._given(self._reader.deltas() if read == len(data) else self._dead(data[read:]))
+
+    def feed_tokens(self, ids: Iterable[int]) -> list[Delta]:
+        """The next token ids. What follows a stop token is ignored."""
+        if self._reader is None:
+            if self._token_machine is None:
+                raise RequestError("a parser that is fed tokens needs vocabulary=")
+            machine, self._binding = self._token_machine()
+            self._begin(Reader(machine.start, self._emitter))
+        elif self._binding is None:
+            raise RequestError("this parser has been fed text; text and tokens cannot be mixed")
+        self._check_open()
+        assert self._reader is not None and self._binding is not None
+        out: list[Delta] = []
+        for token in ids:
+            if self._ended:
+                break
+            out += self._token(int(token), self._reader, self._binding)
+        if not self._unread and not self._ended:
+            out += self._reader.deltas()
+        self._reader.forget()
+        return self._given(merge(out))
+
+    def _token(self, token: int, reader: Reader, binding: TokenBinding) -> list[Delta]:
+        if token in binding.stops:
+            self._ended = True
+            return self._close(None)
+        data = binding.text(token)
+        if self._unread:
+            self._unread += data
+            return []
+        if not data:
+            return []
+        transition = binding.transition(reader.state, token)
+        if transition is None:
+            return self._dead(data)
+        reader.take(transition, data)
+        return []
+
+    def finish(self, reason: str | None = None) -> list[Delta]:
+        """The end of generation; `reason="length"` says that it was cut. Gives what was still undecided."""
+        if self._finished:
+            return []
+        if self._reader is None:
+            self._begin(Reader(self._text_machine().start, self._emitter))
+        self._finished = True
+        return self._given([] if self._ended else self._close(reason))
+
+    @property
+    def message(self) -> Message:
+        """The message so far; complete once `finish` was called."""
+        return self._builder.message
+
+    def _begin(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def _check_open(self) -> None:
+        if self._finished:
+            raise RequestError("this parser is finished; make a new one for the next turn")
+
+    def _dead(self, rest: bytes) -> list[Delta]:
+        """No reading is left and the grammar knows no way to go on: the rest of the turn is an error."""
+        assert self._reader is not None
+        self._unread += rest
+        return self._reader.finish("unreadable")
+
+    def _close(self, reason: str | None) -> list[Delta]:
+        assert self._reader is not None
+        if self._unread:
+            text = self._unread.decode("utf-8", "replace")
+            self._unread.clear()
+            return [ParseError(text, "this does not belong to the format")]
+        return self._reader.finish(reason)
+
+    def _given(self, deltas: list[Delta]) -> list[Delta]:
+        self._builder.extend(deltas)
+        return deltas
+
+
+def _read(reader: Reader, data: bytes) -> int:
+    """Feed bytes; how many were read before no reading was left."""
+    if len(data) <= _PIECE:
+        transition = _piece(reader, data)
+        if transition is not None:
+            reader.take(transition, data)
+            return len(data)
+    return reader.read(data)
+
+
+def _piece(reader: Reader, data: bytes) -> Transition | None:
+    pieces = reader.state.pieces
+    try:
+        return pieces[data]
+    except KeyError:
+        found = reader.state.run(data)
+        if len(pieces) < _PIECES_KEPT:
+            pieces[data] = found
+        return found
+
+

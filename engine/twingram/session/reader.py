@@ -1,0 +1,128 @@
+"""The reader: a position in the automaton, its track, the text so far, and the emitter behind it.
+
+In: transitions. Out: deltas, on request. Parser and session are both thin layers on this one: that is what keeps them
+from drifting apart.
+
+Deltas are a function of the position alone: they are worked out when asked for, from the last place where they were.
+After a rollback the emitter is rebuilt from the last snapshot that is still in the past, so what had been given out for
+tokens that are now undone is simply given again when they are accepted again.
+Invariants: `text` holds exactly the decoded bytes of what was read; a snapshot is never changed.
+Cost: reading a token is a dictionary look-up, two appends and an addition; deltas cost what they emit.
+"""
+
+from __future__ import annotations
+
+from ..automaton.machine import State, Transition
+from .deltas import Delta
+from .emitter import Emitter
+from .track import ROOT, Node, collect, common, extend, first_after
+
+__all__ = ["Reader"]
+
+Snapshot = tuple[int, Node, int, Emitter]  # (steps taken, tags given, text given up to, the emitter then)
+
+
+class Reader:
+    """Reads one turn. `steps` is the number of transitions taken."""
+
+    __slots__ = ("_emitter", "_given", "_past", "_snapshots", "_upto", "nodes", "position", "state", "text")
+
+    def __init__(self, start: State, emitter: Emitter) -> None:
+        self.state = start
+        self.nodes: tuple[Node, ...] = (ROOT,) * len(start.threads)
+        self.position = 0
+        self.text = bytearray()
+        self._past: list[tuple[State, tuple[Node, ...], int]] = []
+        self._emitter, self._given, self._upto = emitter, ROOT, 0
+        self._snapshots: list[Snapshot] = [(0, ROOT, 0, emitter.clone())]
+
+    @property
+    def steps(self) -> int:
+        return len(self._past)
+
+    def take(self, transition: Transition, data: bytes) -> None:
+        """Follow a transition that read `data`."""
+        self._past.append((self.state, self.nodes, self.position))
+        if transition.moves is not None:
+            self.nodes = extend(self.nodes, transition.moves, self.position)
+        self.state = transition.state
+        self.text += data
+        self.position += len(data)
+
+    def read(self, data: bytes) -> int:
+        """Follow the bytes one by one; how many were read before nothing went on. Not to be rolled back."""
+        state, nodes, position = self.state, self.nodes, self.position
+        read = len(data)
+        for at, byte in enumerate(data):
+            step = state.next[byte] if byte in state.next else state.step(byte)
+            if step is None:
+                read = at
+                break
+            if step.moves is not None:
+                nodes = extend(nodes, step.moves, position + at)
+            state = step.state
+        self.state, self.nodes, self.position = state, nodes, position + read
+        self.text += data[:read]
+        self.forget()
+        return read
+
+    def forget(self) -> None:
+        """Give up the way back: a parser never goes it."""
+        self._past.clear()
+
+    def deltas(self) -> list[Delta]:
+        """What has become certain since the last call."""
+        shared = common(self.nodes)
+        upto = first_after(self.nodes, shared, self.position)
+        return self._advance(shared, upto)
+
+    def _advance(self, shared: Node, upto: int) -> list[Delta]:
+        if shared is self._given and upto == self._upto:
+            return []
+        events = collect(shared, self._given)
+        out = self._emitter.advance(self.text, events, upto)
+        self._given, self._upto = shared, upto
+        return out
+
+    def snapshot(self) -> None:
+        """Remember the emitter as it is now, so that a later rollback to here or further costs little."""
+        if self._snapshots[-1][0] != self.steps:
+            self._snapshots.append((self.steps, self._given, self._upto, self._emitter.clone()))
+
+    def rollback(self, count: int) -> None:
+        """Undo the last `count` transitions."""
+        if not count:
+            return
+        self.state, self.nodes, self.position = self._past[-count]
+        del self._past[-count:]
+        del self.text[self.position :]
+        while self._snapshots[-1][0] > self.steps:
+            self._snapshots.pop()
+        _, self._given, self._upto, emitter = self._snapshots[-1]
+        self._emitter = emitter.clone()
+        self.deltas()  # what was given out up to here stays given out
+
+    def finish(self, reason: str | None) -> list[Delta]:
+        """The end: the preferred reading that may end here wins; if none may, the preferred one is cut."""
+        ways = [(thread, tags) for thread, tags in enumerate(self.state.ends) if tags is not None]
+        best, ending = ways[0] if ways else (0, ())
+        node = self.nodes[best]
+        for tag in ending:
+            node = Node(node, tag, self.position)
+        out = self._advance(node, self.position)
+        return out + self._emitter.finish(self.text, self.position, reason)
+
+    def replay(self, emitter: Emitter, *, ended: bool) -> list[Delta]:
+        """All deltas up to here, from a new emitter."""
+        shared = common(self.nodes)
+        out = emitter.advance(self.text, collect(shared, ROOT), first_after(self.nodes, shared, self.position))
+        return out + emitter.finish(self.text, self.position, None) if ended else out
+
+    def fork(self) -> Reader:
+        """A copy that goes on by itself."""
+        copy = Reader.__new__(Reader)
+        copy.state, copy.nodes, copy.position = self.state, self.nodes, self.position
+        copy.text, copy._past = self.text[:], self._past[:]
+        copy._emitter, copy._given, copy._upto = self._emitter.clone(), self._given, self._upto
+        copy._snapshots = self._snapshots[:]
+        return copy

@@ -1,0 +1,180 @@
+"""A session: one constrained generation, mask and parser in one.
+
+In: token ids. Out: masks and deltas. The state that gives the mask is the state that the deltas come from.
+
+Methods have the names that servers already call. A token that the mask forbids is a return value, not an exception; a
+wrong argument raises. Sessions are small: a state, a track, the text so far. They share compiled, immutable data only.
+Invariants: a mask is never empty; `accept_token` is true exactly for the tokens in the mask; rollback and the same
+tokens again give the same state, masks and deltas.
+Cost: a token at a state seen before is one look-up; its mask is given by reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..automaton.machine import Machine, State, Transition
+from ..tokens.binding import TokenBinding
+from ..tokens.masks import Mask, Masks
+from .callids import CallIds
+from .deltas import Delta
+from .message import Message, MessageBuilder
+from .reader import Reader
+
+if TYPE_CHECKING:
+    from .constraint import Constraint
+
+__all__ = ["Session"]
+
+
+class Session:
+    """One generation under a constraint. Made by `Constraint.session`."""
+
+    __slots__ = ("_closed", "_emitter", "_ids", "_masks", "_reader", "binding", "constraint", "is_terminated")
+
+    def __init__(self, constraint: Constraint, call_id: Callable[[], str] | None = None) -> None:
+        self.constraint = constraint
+        self.binding: TokenBinding = constraint.binding
+        self._masks: Masks = constraint.masks
+        self._ids = CallIds(call_id)
+        self.is_terminated = False
+        self._begin()
+
+    def _begin(self) -> None:
+        constraint = self.constraint
+        self._reader = Reader(constraint.machine.start, constraint.emitter(self._ids))
+        self.is_terminated = self._closed = False
+
+    # -- masks ---------------------------------------------------------------------------------------------------------
+
+    def _mask(self) -> Mask:
+        return self.constraint.stop_mask if self.is_terminated else self._masks.of(self._reader.state)
+
+    def mask(self) -> NDArray[np.int32]:
+        """The packed row of allowed tokens: int32, shape (ceil(len(vocabulary) / 32),), shared and read-only."""
+        return self._mask().row
+
+    def fill_bitmask(self, bitmask: Any, row: int = 0) -> None:
+        """Write the mask into `bitmask[row]`: int32, numpy or a torch tensor on the CPU, shape (rows, words)."""
+        target = bitmask[row]
+        if not isinstance(target, np.ndarray):
+            target = target.numpy()  # a tensor on the CPU shares its memory
+        self._mask().fill(target)
+
+    def allowed_tokens(self) -> NDArray[np.int32]:
+        """Ids of the allowed tokens, rising."""
+        return self._mask().allowed()
+
+    # -- tokens --------------------------------------------------------------------------------------------------------
+
+    def accept_token(self, token: int) -> bool:
+        """Go on with a token. False: it is not allowed, and nothing has changed."""
+        transition = self._transition(self._reader.state, token)
+        if transition is None:
+            return False
+        stop = token in self.binding.stops
+        self._reader.take(transition, b"" if stop else self.binding.text(token))
+        if stop:
+            self.is_terminated = True
+        return True
+
+    def _transition(self, state: State, token: int) -> Transition | None:
+        binding = self.binding
+        if not 0 <= token < self._masks.size:
+            return None
+        if token in binding.stops:
+            if not state.threads[0].shortest:  # terminated: only stop tokens go on, and lead nowhere else
+                return Transition(state, None)
+            return self.constraint.stop_transition(state, token)
+        return binding.transition(state, token)
+
+    def accept_tokens(self, tokens: Iterable[int]) -> int:
+        """Go on with several tokens; how many were accepted before the first that is not allowed."""
+        count = 0
+        for token in tokens:
+            if not self.accept_token(token):
+                break
+            count += 1
+        return count
+
+    def validate_tokens(self, tokens: Iterable[int]) -> int:
+        """How many of the tokens could be accepted in a row; nothing changes."""
+        state, count = self._reader.state, 0
+        for token in tokens:
+            transition = self._transition(state, token)
+            if transition is None:
+                break
+            state, count = transition.state, count + 1
+        return count
+
+    def rollback(self, count: int) -> None:
+        """Undo the last `count` accepted tokens."""
+        if not 0 <= count <= self._reader.steps:
+            raise ValueError(f"cannot roll back {count} tokens: {self._reader.steps} have been accepted")
+        if not count:
+            return
+        self._reader.rollback(count)
+        self._closed = False
+        self.is_terminated = not self._reader.state.threads[0].shortest
+
+    def fork(self) -> Session:
+        """A copy that goes on by itself."""
+        copy = Session.__new__(Session)
+        copy.constraint, copy.binding, copy._masks, copy._ids = self.constraint, self.binding, self._masks, self._ids
+        copy._reader, copy._closed, copy.is_terminated = self._reader.fork(), self._closed, self.is_terminated
+        return copy
+
+    def reset(self) -> None:
+        """Back to the beginning, for another generation."""
+        self._ids = self._ids.renewed()
+        self._begin()
+
+    # -- where it stands -----------------------------------------------------------------------------------------------
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether the turn may end here (a stop token is allowed)."""
+        return self.is_terminated or bool(self._reader.state.first & self.constraint.end_bits)
+
+    def min_tokens_to_end(self) -> int:
+        """A number of tokens within which the turn can be ended, the stop token not counted. It falls by at least one
+        along some allowed token."""
+        return 0 if self.is_terminated else min(self._reader.state.shortest - 1, 1 << 31)
+
+    # -- output --------------------------------------------------------------------------------------------------------
+
+    def take_deltas(self) -> list[Delta]:
+        """Parser output since the last call."""
+        out = self._reader.deltas()
+        if self.is_terminated and not self._closed:
+            self._closed = True
+            out = out + self._reader.finish(None)
+        self._reader.snapshot()
+        return out
+
+    @property
+    def message(self) -> Message:
+        """The message so far, whatever has been taken of it."""
+        builder = MessageBuilder()
+        builder.extend(self._reader.replay(self.constraint.emitter(self._ids), ended=self.is_terminated))
+        return builder.message
+
+    @property
+    def text(self) -> bytes:
+        """The decoded text of the accepted tokens, stop tokens left out."""
+        return bytes(self._reader.text)
+
+    @property
+    def machine(self) -> Machine:
+        return self.constraint.machine
+
+    @property
+    def state(self) -> State:
+        """The automaton's state, for those who want to look at it."""
+        return self._reader.state
+
+

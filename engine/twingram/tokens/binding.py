@@ -1,0 +1,76 @@
+"""A vocabulary seen through an alphabet: which token is which symbol, and how a token moves a state.
+
+In: a `Vocabulary`, an `Alphabet`, the ids of the stop tokens. Out: `TokenBinding`: `symbol(id)` for tokens that are one
+symbol, `ids(symbol)` the other way round, and `transition(state, id)`, kept at the state.
+Invariant: a special token is a symbol or it is nothing; its letters are never read as text by a constraint. A parser
+reads special tokens that the format does not know as their letters (`spelt=True`).
+Cost: a transition seen before is one dictionary look-up; a new one costs a step for each byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..automaton.machine import State, Transition
+from ..grammar.alphabet import Alphabet
+from .vocabulary import Vocabulary
+
+__all__ = ["TokenBinding"]
+
+
+class TokenBinding:
+    """Immutable once made; shared by all sessions of one compiled object."""
+
+    __slots__ = ("_bytes", "_ids", "_symbols", "alphabet", "spelt", "stops", "vocabulary")
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        alphabet: Alphabet,
+        *,
+        stops: Sequence[int] = (),
+        stops_after_call: Sequence[int] = (),
+        spelt: bool = False,
+    ) -> None:
+        self.vocabulary, self.alphabet, self.spelt = vocabulary, alphabet, spelt
+        self.stops = frozenset((*stops, *stops_after_call))
+        self._symbols: dict[int, int] = {}
+        self._ids: dict[int, tuple[int, ...]] = {alphabet.end: tuple(stops)}
+        self._ids[alphabet.end_after_call] = tuple(stops_after_call)
+        for marker in alphabet.symbolic:
+            number, token = alphabet.number(marker), vocabulary.special_tokens.get(marker)
+            if number is not None and token is not None and token not in self.stops:
+                self._symbols[token] = number
+                self._ids[number] = (token,)
+
+    def symbol(self, token: int) -> int | None:
+        """The symbol that a token is, None for an ordinary token."""
+        return self._symbols.get(token)
+
+    def ids(self, symbol: int) -> tuple[int, ...]:
+        """The tokens that are this symbol."""
+        return self._ids.get(symbol, ())
+
+    def symbols_of(self) -> Mapping[int, tuple[int, ...]]:
+        return self._ids
+
+    def text(self, token: int) -> bytes:
+        """The decoded text of a token: the letters of a special one."""
+        return self.vocabulary.token_bytes(token)
+
+    def transition(self, state: State, token: int) -> Transition | None:
+        """Where `state` goes with an ordinary token or a marker; None if it cannot go on. Stop tokens are not asked."""
+        try:
+            return state.pieces[token]
+        except KeyError:
+            found = state.pieces[token] = self._transition(state, token)
+            return found
+
+    def _transition(self, state: State, token: int) -> Transition | None:
+        symbol = self._symbols.get(token)
+        if symbol is not None:
+            return state.step(symbol)
+        data = self.vocabulary.token_bytes(token)
+        if not data or (self.vocabulary.is_special(token) and not self.spelt):
+            return None
+        return state.run(data)

@@ -1,0 +1,155 @@
+"""Masks of text: what a byte automaton allows of a whole vocabulary, kept for each of its states.
+
+In: a `Vocabulary` and states of byte automata. Out: for a state, the packed row of the tokens that stay text, and for a
+byte, the tokens that leave the text there (`exits`), as a small trie of their rests.
+
+A state that is not the start of its automaton, such as the middle of a marker, mostly differs from the start in a
+handful of tokens: its row is made from the start's row and the difference. Rows of starts are kept on disk.
+Invariant: a table belongs to one vocabulary; it only grows, up to `MOST` entries, then it starts again.
+Cost: a start 3 to 8 ms once for a vocabulary (not at all with a warm disk cache), another state about 0.1 ms.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary, proxy
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..automaton.dfa import Dfa
+from . import cache
+from .bitmask import pack, unpack
+from .sweep import Sweep, difference, sweep
+from .trie import TokenTrie
+from .vocabulary import Vocabulary
+
+__all__ = ["WideMasks"]
+
+Row = NDArray[np.int32]
+
+_TABLES: WeakKeyDictionary[Vocabulary, WideMasks] = WeakKeyDictionary()
+MOST = 4096  # states kept: 32 KB each for 262,144 tokens, so 128 MB at the very most
+_LENGTHS_TRIED = 64
+_FEW_DYING = 2000  # so many tokens are followed one by one to find where they leave
+
+
+class WideMasks:
+    """The rows and exits of one vocabulary."""
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> WideMasks:
+        """The one table of a vocabulary."""
+        found = _TABLES.get(vocabulary)
+        if found is None:
+            found = _TABLES.setdefault(vocabulary, cls(vocabulary))
+        return found
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = proxy(vocabulary)  # the table hangs on the vocabulary, not the other way round
+        self._rows: dict[tuple[Dfa, int], Row] = {}
+        self._sweeps: dict[tuple[Dfa, int], Sweep] = {}
+        self._exits: dict[tuple[Dfa, int, int], TokenTrie] = {}
+        self._any_length: dict[Dfa, bool] = {}
+        self._containing: dict[int, NDArray[np.bool_]] = {}
+
+    def row(self, dfa: Dfa, state: int) -> Row:
+        """The tokens that stay text of `dfa` from `state` on, as a packed row."""
+        key = (dfa, state)
+        found = self._rows.get(key)
+        if found is None:
+            if len(self._rows) >= MOST:
+                self._rows.clear()
+            found = self._rows.setdefault(key, self._start_row(dfa) if state == dfa.start else self._row(dfa, state))
+        return found
+
+    def _start_row(self, dfa: Dfa) -> Row:
+        size = len(self.vocabulary)
+        key = self.vocabulary.fingerprint + dfa.key + size.to_bytes(4, "little")
+        kept = cache.load("row", key)
+        if kept is not None and len(kept["row"]) == (size + 31) // 32:
+            return np.asarray(kept["row"], dtype=np.int32)
+        row = pack(self.sweep(dfa, dfa.start).token_ids, size)
+        row.flags.writeable = False
+        cache.store("row", key, {"row": row})
+        return row
+
+    def _row(self, dfa: Dfa, state: int) -> Row:
+        if dfa.first[state].bit_count() <= 32:
+            return pack(self.sweep(dfa, state).token_ids, len(self.vocabulary))
+        gained, lost = difference(self.vocabulary.trie, dfa, state, dfa.start)
+        row = self.row(dfa, dfa.start).copy()
+        flip(row, gained)
+        flip(row, lost)
+        row.flags.writeable = False
+        return row
+
+    def sweep(self, dfa: Dfa, state: int) -> Sweep:
+        """The full run, with end states and counts; the last few are kept."""
+        key = (dfa, state)
+        found = self._sweeps.get(key)
+        if found is None:
+            if len(self._sweeps) >= 64:
+                self._sweeps.clear()
+            found = self._sweeps[key] = sweep(self.vocabulary.trie, dfa, state)
+        return found
+
+    def exits(self, dfa: Dfa, state: int, byte: int) -> TokenTrie:
+        """The rests, from `byte` on, of the tokens that are not text of `dfa` but leave it in an accepting state."""
+        key = (dfa, state, byte)
+        found = self._exits.get(key)
+        if found is None:
+            if len(self._exits) >= MOST:
+                self._exits.clear()
+            found = self._exits.setdefault(key, self._find_exits(dfa, state, byte))
+        return found
+
+    def _find_exits(self, dfa: Dfa, state: int, byte: int) -> TokenTrie:
+        alive = np.zeros(len(self.vocabulary), dtype=np.bool_)
+        alive[unpack(self.row(dfa, state), len(self.vocabulary))] = True
+        dying = np.flatnonzero(self._having(byte) & ~alive)
+        if len(dying) > _FEW_DYING:
+            return self.sweep(dfa, state).exits(byte)
+        found: list[tuple[int, bytes]] = []
+        for token in dying.tolist():
+            data, at = self.vocabulary.token_bytes(token), state
+            for i, value in enumerate(data):
+                if value == byte and dfa.accept[at]:
+                    found.append((token, data[i:]))
+                at = dfa.rows[at][value]
+                if not at:
+                    break
+        return TokenTrie.of(found)
+
+    def _having(self, byte: int) -> NDArray[np.bool_]:
+        """By id: whether an ordinary token has this byte in it."""
+        found = self._containing.get(byte)
+        if found is None:
+            trie = self.vocabulary.trie
+            found = np.zeros(len(self.vocabulary), dtype=np.bool_)
+            doors = np.flatnonzero(trie.np_byte == byte)
+            for door in doors[doors > 0].tolist():
+                found[trie.subtree_tokens(door)] = True
+            self._containing[byte] = found
+        return found
+
+    def any_length(self, dfa: Dfa) -> bool:
+        """Whether every text of `dfa` can go on to any greater length: then only the upper bound matters."""
+        found = self._any_length.get(dfa)
+        if found is None:
+            every = (1 << _LENGTHS_TRIED + 1) - 1
+            found = self._any_length[dfa] = all(
+                dfa.lengths(state, _LENGTHS_TRIED) | (not dfa.accept[state]) == every for state in range(1, len(dfa))
+            )
+        return found
+
+    def memory_usage(self) -> int:
+        """Bytes of rows, sweeps and exits held."""
+        rows = sum(row.nbytes for row in self._rows.values())
+        return rows + sum(s.memory_usage() for s in self._sweeps.values()) + sum(
+            trie.memory_usage() for trie in self._exits.values()
+        )
+
+
+def flip(row: Row, ids: NDArray[np.integer]) -> None:
+    """Toggle the bits of distinct `ids`."""
+    np.bitwise_xor.at(row.view(np.uint32), ids >> 5, np.uint32(1) << (ids & 31).astype(np.uint32))
