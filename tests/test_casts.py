@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -216,10 +218,10 @@ def test_json_strings_where_no_tool_is_known() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[]", "{}", "[1,2 , 3]", '{"a":[{"b":null}],"c":"\\"]"}', '"x"', "1", "-0", "true", " [ ] ", '"\\u00e9\\/"', "[[],[]]",
-     "", "[", "]", "[,]", "[1,]", "[1 2]", "{,}", '{"a"}', '{"a":}', '{"a":1,}', '{1:2}', "[1}", "[]]", "[] []", "01",
-     "1.", ".5", "+1", "nul", "truely", "'a'", '"\n"', '"\\x"', '"\\u12"', "[NaN]", "Infinity", "[1]x", '"a" "b"', ":",
-     '{"a":1:2}', "[1:2]", "{[]}", '{"a" 1}', ",", "1,2"],
+    ["[]", "{}", "[1,2 , 3]", '{"a":[{"b":null}],"c":"\\"]"}', '"x"', "1", "-0", "true", " [ ] ", '"\\u00e9\\/"',
+     "[[],[]]", "", "[", "]", "[,]", "[1,]", "[1 2]", "{,}", '{"a"}', '{"a":}', '{"a":1,}', '{1:2}', "[1}", "[]]",
+     "[] []", "01", "1.", ".5", "+1", "nul", "truely", "'a'", '"\n"', '"\\x"', '"\\u12"', "[NaN]", "Infinity", "[1]x",
+     '"a" "b"', ":", '{"a":1:2}', "[1:2]", "{[]}", '{"a" 1}', ",", "1,2"],
 )  # fmt: skip
 def test_documents_are_those_of_the_json_module(text: str) -> None:
     def refuse(constant: str) -> None:
@@ -246,7 +248,8 @@ VALUES = st.recursive(
 def test_any_json_is_a_document(value: object, ascii_only: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     found = document(text, DEEP)
-    assert found is not None and json.loads(found[1]) == value
+    assert found is not None
+    assert json.loads(found[1]) == value
     broken = text[:-1]
     assert document(broken, DEEP) is None or isinstance(value, (int, float))
 
@@ -313,7 +316,7 @@ def test_numbers_keep_their_value(value: float) -> None:
         ({"type": "string", "nullable": True}, "null string"),
         ({"enum": ["a", 1, None]}, "integer null string"),
         ({"enum": [1.5, True, [], {}]}, "array boolean integer number object"),
-        ({"enum": [2.0]}, "integer"),
+        ({"enum": [2.0]}, "integer number"),
         ({"enum": []}, None),
         ({"type": "string", "enum": ["a", None]}, "string"),
         ({"const": "x"}, "string"),
@@ -332,6 +335,7 @@ def test_numbers_keep_their_value(value: float) -> None:
         ({"$ref": "#/$defs/missing"}, None),
         ({"$ref": "#/$defs/list/1"}, "string"),
         ({"$ref": "other.json"}, None),
+        ({"$ref": "#anchor"}, None),
         ({"$ref": "#"}, "object"),
         ({"$ref": "#/$defs/a", "type": ["integer", "string"]}, "integer"),
     ],
@@ -394,6 +398,62 @@ def test_members_of_alternatives() -> None:
     assert at({"properties": {"a": False}}, "a") is None
 
 
+class Schemas:
+    """Random schemas and values, small enough to meet."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+
+    def schema(self, depth: int = 0) -> Any:
+        rng = self.rng
+        names = ["string", "integer", "number", "boolean", "null", "array", "object"]
+        kind = rng.randrange(10 if depth < 3 else 4)
+        inner = [self.schema(depth + 1) for _ in range(3)] if kind > 3 else []
+        return [
+            {"type": rng.choice(names)},
+            {"type": rng.sample(names, 2)},
+            {"enum": rng.sample(["a", 1, 1.5, None, True, [], {}], 2)},
+            rng.choice([{}, {"const": rng.choice(["a", 1, None])}, True, False, {"$ref": "#/$defs/x"}]),
+            {"anyOf": inner},
+            {"oneOf": inner[:2]},
+            {"allOf": inner[:2]},
+            {"properties": dict(zip("ab", inner, strict=False)), "additionalProperties": inner[-1:] and inner[-1]},
+            {"type": "array", "items": inner[-1:] and inner[-1]},
+            {"prefixItems": inner[:2], "items": inner[-1:] and inner[-1], "$ref": "#/$defs/x"},
+        ][kind]
+
+    def value(self, depth: int = 0) -> Any:
+        kind = self.rng.randrange(9 if depth < 3 else 6)
+        if kind < 6:
+            return ["a", 1, 1.5, None, True, "b"][kind]
+        inner = [self.value(depth + 1) for _ in range(2)]
+        return inner if kind < 8 else dict(zip(self.rng.sample("abc", 2), inner, strict=True))
+
+
+def check_places(place: Place, value: object) -> None:
+    names = {str: "string", bool: "boolean", type(None): "null", int: "integer", float: "number"}
+    name = names.get(type(value), "array" if isinstance(value, list) else "object")
+    assert place.types is None or name in place.types
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        check_places(place.member(key), inner)
+    for index, inner in enumerate(value) if isinstance(value, list) else ():
+        check_places(place.item(index), inner)
+
+
+def test_whatever_a_schema_accepts_has_an_admitted_type() -> None:
+    schemas, met = Schemas(3), 0
+    for _ in range(1500):
+        schema = schemas.schema()
+        root = {"$defs": {"x": {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"$ref": "#/$defs/x"}}]}}}
+        root |= schema if isinstance(schema, dict) else {}
+        validator = jsonschema.Draft202012Validator(root)
+        for value in (schemas.value() for _ in range(6)):
+            if validator.is_valid(value):
+                met += 1
+                check_places(Place.of(root), value)
+    assert met > 1000
+
+
 def test_key_patterns() -> None:
     schema = {
         "patternProperties": {"^x_": {"type": "integer"}, "^s_": {"type": "string"}, "(": {"type": "null"}},
@@ -409,6 +469,9 @@ def test_large_schemas() -> None:
     assert Place.of({"allOf": parts}).types is None
     constants = {"oneOf": [{"const": f"{n}", "title": "t"} for n in range(500)]}
     assert admitted_types(constants, constants) == {"string"}
+    names = [f"#/$defs/{n}" for n in range(20)]
+    tangle = {"$defs": {f"{n}": {"anyOf": [{"$ref": name} for name in names]} for n in range(20)}, "$ref": names[0]}
+    assert admitted_types(tangle, tangle) is None
     deep: dict[str, Any] = {"type": "string"}
     for _ in range(5000):
         deep = {"anyOf": [deep]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 from collections.abc import Callable, Sequence
@@ -101,9 +100,8 @@ class Script:
         return self.put("}").close("object").put("</c>").close("tool_call")
 
 
-def ids() -> Callable[[], str]:
-    count = itertools.count()
-    return lambda: f"id{next(count)}"
+def ids() -> Callable[[int], str]:
+    return lambda index: f"id{index}"
 
 
 def emitter(casts: Any = "quoted", tools: Tools = TOOLS, **options: Any) -> Emitter:
@@ -321,6 +319,15 @@ def test_raw_values_are_typed_by_the_schema() -> None:
     assert message(empty, casts="raw").calls[0].value == {"s": "", "n": ""}
 
 
+def test_json_strings_without_a_body_of_their_own() -> None:
+    script = Script()
+    pairs = [("s", '"a\\n\\u00e9"'), ("s", '""'), ("n", '"7"'), ("u", '"7"'), ('"s"', '"x"')]
+    script.call("f", *((key, lambda text=text: script.span("string", text)) for key, text in pairs))
+    assert Message.from_deltas(everywhere(script)).calls[0].arguments == (
+        '{"s": "a\\né", "s": "", "n": 7, "u": "7", "s": "x"}'
+    )
+
+
 @pytest.mark.parametrize(
     "text", ["a\\n\\u0041\\ud83d\\ude00b", "\\ud83dx", "\\ud83d\\u0041", "\\\\u0041", "\\q\\", "\\u12"]
 )
@@ -382,7 +389,8 @@ def test_a_call_that_breaks_later(role: str) -> None:
     start = {"tool_call": "<c>f{s:«ab@@", "object": "{s:«ab@@", "string": "«ab@@"}[role]
     assert deltas[3:] == [ParseError(start, f"unreadable {role.replace('_', ' ')}")]
     found = Message.from_deltas(deltas)
-    assert found.calls == () and found.incomplete_calls[0].arguments == '{"s": "ab'
+    assert found.calls == ()
+    assert found.incomplete_calls[0].arguments == '{"s": "ab'
 
 
 def test_a_call_without_a_name_and_errors_inside_others() -> None:
@@ -452,13 +460,16 @@ def test_limits() -> None:
     assert Message.from_deltas(deltas).calls[0].index == 1
     many = Script().call("f").call("f").content("x")
     found = Message.from_deltas(everywhere(many, limits=Limits(calls=1)))
-    assert len(found.calls) == 1 and found.errors[0].text == "<c>f{}</c>" and found.content == "x"
+    assert len(found.calls) == 1
+    assert found.errors[0].text == "<c>f{}</c>"
+    assert found.content == "x"
     assert found.errors[0].reason == "more calls than Limits.calls = 1"
     long = Script()
     long.call("f", ("s", lambda: long.quoted("é" * 40))).call("f")
     found = Message.from_deltas(everywhere(long, limits=Limits(argument_bytes=22)))
     assert found.incomplete_calls[0].arguments == '{"s": "éééééé'
-    assert len(found.calls) == 1 and found.errors[0].reason == "a call longer than Limits.argument_bytes = 22"
+    assert len(found.calls) == 1
+    assert found.errors[0].reason == "a call longer than Limits.argument_bytes = 22"
     nested = Script()
     nested.call("f", ("l", lambda: nested.raw("[[1]]")), ("l", lambda: nested.raw("[1]")))
     assert message(nested, casts="raw", limits=Limits(depth=2)).calls[0].arguments == '{"l": "[[1]]", "l": [1]}'
@@ -597,7 +608,8 @@ def is_prefix(text: str) -> bool:
 
 def test_call_ids() -> None:
     assert len({random_call_id() for _ in range(50)}) == 50
-    assert random_call_id().startswith("call_") and len(random_call_id()) == 29
+    assert random_call_id().startswith("call_")
+    assert len(random_call_id()) == 29
 
 
 @given(st.lists(st.sampled_from([Content("a"), Reasoning("b"), CallArguments(0, "x"), CallArguments(1, "y"),

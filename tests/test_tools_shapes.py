@@ -43,12 +43,17 @@ def test_without_parameters() -> None:
 
 def test_none_is_not_empty() -> None:
     nothing, empty = Tools.parse(None), Tools.parse([])
-    assert nothing.declared is None and empty.declared == frozenset()
-    assert nothing.knows("f") and not empty.knows("f")
+    assert nothing.declared is None
+    assert empty.declared == frozenset()
+    assert nothing.knows("f")
+    assert not empty.knows("f")
     assert nothing.schema("f") is None
     assert len(nothing) == len(empty) == 0
     some = Tools.parse(iter([{"name": "f"}, {"name": "g"}]))
-    assert some.declared == {"f", "g"} and "f" in some and "h" not in some and len(some) == 2
+    assert some.declared == {"f", "g"}
+    assert "f" in some
+    assert "h" not in some
+    assert len(some) == 2
 
 
 @pytest.mark.parametrize(
@@ -166,7 +171,8 @@ def test_chunks() -> None:
         "model": "m",
         "choices": [{"index": 0, "delta": {"role": "assistant"}, "finish_reason": None}],
     }
-    assert chunks[-1]["usage"] == {"total_tokens": 3} and "usage" not in chunks[0]
+    assert chunks[-1]["usage"] == {"total_tokens": 3}
+    assert "usage" not in chunks[0]
     assert fold(chunks) == {
         "role": "assistant",
         "content": "ab",
@@ -188,4 +194,5 @@ def test_finish_reasons_and_errors_in_chunks() -> None:
     assert last(ParseError("raw", "r")) == ("stop", "raw")
     assert last(ParseError("raw", "r"), Content("a")) == ("stop", "a")
     head = next(iter(openai_chunks([])))
-    assert head["id"].startswith("chatcmpl-") and head["created"] > 0
+    assert head["id"].startswith("chatcmpl-")
+    assert head["created"] > 0

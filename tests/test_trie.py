@@ -90,7 +90,9 @@ def test_trie_holds_exactly_the_tokens(tokens: list[bytes]) -> None:
         assert trie.weight[node] == len(below)
         assert trie.np_depth[node] == len(prefix)
         children = range(trie.first_child[node], trie.first_child[node + 1])
-        assert [trie.node_byte[child] for child in children] == sorted({p[-1] for p in prefixes if p and p[:-1] == prefix})
+        assert [trie.node_byte[child] for child in children] == sorted(
+            {p[-1] for p in prefixes if p and p[:-1] == prefix}
+        )
         assert all(trie.parent[child] == node for child in children)
     assert trie.walk(b"\x01\x02\x03\x04\x05\x06\x07\x08") == -1
     for token_id, token in enumerate(tokens):
@@ -106,7 +108,7 @@ def test_trie_is_the_same_from_its_arrays(tokens: list[bytes]) -> None:
     assert again.node_byte == trie.node_byte
     for name, array in trie.arrays().items():
         assert np.array_equal(again.arrays()[name], array)
-    assert "<s>".encode() not in {vocabulary.token_bytes(i) for i in trie.subtree_tokens(0).tolist()}
+    assert b"<s>" not in {vocabulary.token_bytes(i) for i in trie.subtree_tokens(0).tolist()}
 
 
 def test_an_empty_trie_has_a_root() -> None:
@@ -166,7 +168,12 @@ def check_sweep(tokens: list[bytes], table: Table, state: int, prefix: bytes = b
 
 
 @given(
-    tokens_lists, st.integers(0, 1000), st.integers(2, 5), st.sampled_from([0.3, 0.9, 1.0]), st.integers(0, 4), st.data()
+    tokens_lists,
+    st.integers(0, 1000),
+    st.integers(2, 5),
+    st.sampled_from([0.3, 0.9, 1.0]),
+    st.integers(0, 4),
+    st.data(),
 )
 def test_sweep_is_reading_token_by_token(
     tokens: list[bytes], seed: int, states: int, density: float, state: int, data: st.DataObject
@@ -186,7 +193,8 @@ def test_wide_sweep_is_reading_token_by_token(seed: int, state: int) -> None:
 def check_difference(tokens: list[bytes], table: Table, state: int, base: int) -> None:
     trie = TokenTrie.of(enumerate(tokens))
     one, other = (
-        {i for i, token in enumerate(tokens) if token and start and table.read(start, token)[0]} for start in (state, base)
+        {i for i, token in enumerate(tokens) if token and start and table.read(start, token)[0]}
+        for start in (state, base)
     )
     only, lost = difference(trie, table, state, base)
     assert only.tolist() == sorted(one - other)

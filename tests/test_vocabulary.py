@@ -6,9 +6,11 @@ import base64
 import json
 import random
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache as once
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +35,12 @@ CORPUS = [
     '{"name": "get_weather", "arguments": {"city": "Zürich", "days": 3}}',
     "def function(value):\n    return value['key'] + 1.5e-7  # naïve\n",
     "Über allen Gipfeln ist Ruh. 日本語のテキスト。 Привет, мир! 🙂👍🏽",
-    "<function_calls>\n<invoke name=\"x\">\n</invoke>\n\n\n</function_calls>  ",
+    '<function_calls>\n<invoke name="x">\n</invoke>\n\n\n</function_calls>  ',
 ] * 3
 texts = st.text(max_size=30) | st.lists(
-    st.sampled_from(["the ", "The", "get", "_", "weather", '"', "<s>", "<|x|>", "\n\n", "  ", "ü", "日", "🙂", "123", "▁", "A"]),
+    st.sampled_from(
+        ["the ", "The", "get", "_", "weather", '"', "<s>", "<|x|>", "\n\n", "  ", "ü", "日", "🙂", "123", "▁", "A"]
+    ),
     max_size=12,
 ).map("".join)
 
@@ -45,10 +49,6 @@ texts = st.text(max_size=30) | st.lists(
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TWINGRAM_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
-
-
-def utf8(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode() if False else text.encode()
 
 
 # ---- ids, special tokens, sizes -----------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def test_literals_are_cut_leftmost_and_longest(literals: set[str], text: str) ->
 
 def merged_slowly(symbols: list[bytes], ranks: dict[bytes, int]) -> list[bytes]:
     while True:
-        pairs = [(ranks[a + b], at) for at, (a, b) in enumerate(zip(symbols, symbols[1:], strict=False)) if a + b in ranks]
+        pairs = [(ranks[a + b], at) for at, (a, b) in enumerate(pairwise(symbols)) if a + b in ranks]
         if not pairs:
             return symbols
         _, at = min(pairs)
@@ -195,7 +195,8 @@ def byte_level() -> Tokenizer:
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     tokenizer.train_from_iterator(
-        CORPUS, trainers.BpeTrainer(vocab_size=420, initial_alphabet=alphabet, show_progress=False, special_tokens=["<s>"])
+        CORPUS,
+        trainers.BpeTrainer(vocab_size=420, initial_alphabet=alphabet, show_progress=False, special_tokens=["<s>"]),
     )
     tokenizer.add_tokens([AddedToken("<|x|>", normalized=False)])
     return tokenizer
@@ -207,7 +208,7 @@ def byte_fallback() -> Tokenizer:
     trained = Tokenizer(models.BPE())
     trained.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never", split=False)
     trained.train_from_iterator(CORPUS, trainers.BpeTrainer(vocab_size=300, show_progress=False, limit_alphabet=60))
-    pieces = sorted(trained.get_vocab(), key=lambda piece: trained.token_to_id(piece) or 0)
+    pieces = sorted(set(trained.get_vocab()) - {"\n\n"}, key=lambda piece: trained.token_to_id(piece) or 0)
     tokens = ["<pad>", "<s>", "<unk>", "\n\n", *(f"<0x{value:02X}>" for value in range(256)), *pieces]
     vocabulary = {piece: number for number, piece in enumerate(tokens)}
     known = set(pieces)
@@ -383,7 +384,9 @@ def merging_gguf(path: Path, tokenizer: Tokenizer, kinds: Sequence[int]) -> Path
     pieces = [(tokenizer.id_to_token(i) or "").encode() for i in range(tokenizer.get_vocab_size())]
     merges = [" ".join(pair).encode() for pair in model["merges"]]
     keys = ("tokens", "merges", "token_type")
-    return write_gguf(path, {f"tokenizer.ggml.{k}": v for k, v in zip(keys, (pieces, merges, list(kinds)), strict=True)})
+    return write_gguf(
+        path, {f"tokenizer.ggml.{k}": v for k, v in zip(keys, (pieces, merges, list(kinds)), strict=True)}
+    )
 
 
 def check_same(vocabulary: Vocabulary, tokenizer: Tokenizer, text: str) -> None:
@@ -394,15 +397,18 @@ def check_same(vocabulary: Vocabulary, tokenizer: Tokenizer, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def from_gguf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[Vocabulary, Tokenizer]]]:
+def from_gguf(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Vocabulary, Tokenizer]]:
     folder = tmp_path_factory.mktemp("gguf")
     size, level_size = byte_fallback().get_vocab_size(), byte_level().get_vocab_size()
     paths = [
         (scored_gguf(folder / "scored"), byte_fallback()),
-        (merging_gguf(folder / "pieces", byte_fallback(), [3, 3, 2, 4, *[6] * 256, *[1] * (size - 260)]), byte_fallback()),
+        (
+            merging_gguf(folder / "pieces", byte_fallback(), [3, 3, 2, 4, *[6] * 256, *[1] * (size - 260)]),
+            byte_fallback(),
+        ),
         (merging_gguf(folder / "level", byte_level(), [3, *[1] * (level_size - 2), 4]), byte_level()),
     ]
-    yield [(Vocabulary.from_file(path), tokenizer) for path, tokenizer in paths]
+    return [(Vocabulary.from_file(path), tokenizer) for path, tokenizer in paths]
 
 
 @given(text=texts)
@@ -421,7 +427,14 @@ def test_gguf_has_the_bytes_of_its_tokenizer(from_gguf: list[tuple[Vocabulary, T
 
 
 def test_gguf_token_types(tmp_path: Path) -> None:
-    tokens = [*(b"<0x%02X>" % value for value in range(256)), "\u2581a".encode(), b"gone", "<\u2581>".encode(), b"<c>", b"<u>"]
+    tokens = [
+        *(b"<0x%02X>" % value for value in range(256)),
+        "\u2581a".encode(),
+        b"gone",
+        "<\u2581>".encode(),
+        b"<c>",
+        b"<u>",
+    ]
     kinds = [*[6] * 256, 1, 5, 4, 3, 2]
     path = write_gguf(tmp_path / "f", {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": kinds}, version=2)
     vocabulary = Vocabulary.from_file(path)
@@ -447,10 +460,8 @@ def test_damaged_gguf_is_read_or_refused(tmp_path_factory: pytest.TempPathFactor
     data = bytearray(write_gguf(folder / "f", values).read_bytes())
     data[4 + at % (len(data) - 4)] = value
     (folder / "f").write_bytes(data)
-    try:
+    with suppress(VocabularyError):
         Vocabulary.from_file(folder / "f", allow_partial=True).encode("b")
-    except VocabularyError:
-        pass
 
 
 @pytest.mark.parametrize(
@@ -460,7 +471,7 @@ def test_damaged_gguf_is_read_or_refused(tmp_path_factory: pytest.TempPathFactor
         ({"tokenizer.ggml.tokens": [b"a"]}, 1, "version 1"),
         ({"tokenizer.ggml.tokens": [b"a"]}, 1 << 24, "version 16777216"),
         ({"tokenizer.ggml.tokens": [b"a", b"b"]}, 3, "neither a byte-level vocabulary"),
-        ({"tokenizer.ggml.tokens": [b"a", b"b"], "tokenizer.ggml.token_type": [1]}, 3, "2 tokens but 1 token types"),
+        ({"tokenizer.ggml.tokens": [b"a", b"b"], "tokenizer.ggml.token_type": [1]}, 3, "do not match the 2 tokens"),
         ({"tokenizer.ggml.tokens": [b"0x41"], "tokenizer.ggml.token_type": [6]}, 3, "not written like <0x41>"),
     ],
 )
@@ -511,7 +522,7 @@ def test_rank_files_merge_by_rank(from_ranks: Vocabulary, text: str) -> None:
 
 def test_a_pattern_changes_the_split_and_not_the_text(tmp_path: Path) -> None:
     path = rank_file(tmp_path / "f")
-    by_char, text = Vocabulary.from_file(path, pattern=r"(?s:.)"), CORPUS[0]
+    by_char, text = Vocabulary.from_file(path, pattern=r"[\s\S]"), CORPUS[0]
     assert len(by_char.encode(text)) == len(text)
     assert by_char.decode(by_char.encode(text)) == text.encode()
     with pytest.raises(VocabularyError, match="pattern= is not a regular expression"):
@@ -546,7 +557,7 @@ def test_the_embedded_vocabulary() -> None:
     assert 1000 < len(vocabulary) < 2500
     assert (len(vocabulary), dict(vocabulary.special_tokens)) == (len(tokens) + len(special), special)
     assert {"<|tool_call>", '<|"|>', "<|message|>", "<|eot|>", "<turn|>", "<eos>"} <= set(special)
-    assert {b'":"', b'"},', b"</", b'">', b"\xf0\x9f", b"\x99\x82"} <= set(tokens)
+    assert {b'":"', b'"},', b"</", b'">', b"\xf0\x9f", b"\x9f\x99\x82"} <= set(tokens)
 
 
 @given(st.text() | texts)
@@ -596,7 +607,7 @@ def test_a_vocabulary_of_202048() -> None:
     assert vocabulary.special_tokens["<|message|>"] == 200_023
     assert len(vocabulary.special_tokens) == 2048
     found = vocabulary.encode("<|start|>assistant to=self<|message|>")
-    assert (found[0], found[-1], len(found)) == (200_022, 200_023, 6)
+    assert (found[0], found[-1], len(found)) == (200_022, 200_023, 5)
     # The split below was made with the library that the file format comes from.
     assert vocabulary.encode("Hello world, this  is a test.\n\n\tdef f(x):") == [
         19873, 3817, 24, 544, 220, 373, 262, 1600, 1574, 31354, 288, 2595, 2513,

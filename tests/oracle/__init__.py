@@ -28,7 +28,7 @@ def markers(name: str) -> tuple[str, ...]:
 
 def initial(name: str, request: Request) -> OracleState | None:
     """The state before the first symbol; None if nothing can be written (no tool is left, or none was chosen)."""
-    return _initial(name, request, tuple(str(t.schema) for t in request.tools))
+    return _initial(name, request, (str(request.response), *(str(t.schema) for t in request.tools)))
 
 
 @lru_cache(maxsize=64)

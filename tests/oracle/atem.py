@@ -18,7 +18,7 @@ from .request import Request, Unsupported
 from .schema_oracle import Spelling, Values
 from .text import Text, TextRule
 
-__all__ = ["MARKERS", "Tags", "initial", "reads_as"]
+__all__ = ["CLOSERS", "MARKERS", "Tags", "initial", "json_answer", "reads_as"]
 
 MARKERS = ("<|start|>", "<|message|>", "<|eom|>", "<|eot|>", "<|end_of_text|>", "<|begin_of_text|>")
 CLOSERS = ("</atem:parameter>", "</atem:invoke>")
@@ -70,10 +70,9 @@ class _Claimed:
 
 
 class Tags(Spelling):
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, needles: Sequence[str] = (*MARKERS, *CLOSERS)) -> None:
         self.request = request
-        self.marks = tuple(marker.encode() for marker in MARKERS)
-        self.raw_needles = (*self.marks, *(closer.encode() for closer in CLOSERS))
+        self.raw_needles = tuple(needle.encode() for needle in needles)
         self.key_machine = pattern(r'^[^"<>]+$')
 
     def marker(self, text: str) -> Word:
@@ -158,6 +157,14 @@ def nameable(name: str) -> bool:
     return plain and name not in RESERVED
 
 
+def json_answer(request: Request, markers: Sequence[str]) -> Piece:
+    """The answer itself as JSON under `request.response`, without the letters of the format's markers."""
+    values = Values(request.response, Tags(request, markers), request, "inner")
+    if not values.satisfiable:
+        raise Unsupported("an answer that nothing satisfies")
+    return values.whole()
+
+
 def _calls(request: Request, spelling: Tags) -> list[tuple[Piece, ...]]:
     found = []
     for each in request.tools:
@@ -166,7 +173,7 @@ def _calls(request: Request, spelling: Tags) -> list[tuple[Piece, ...]]:
             head = (literal(" to=", each.name), spelling.marker("<|message|>"))
             opener = literal(f'<atem:function_calls>\n<atem:invoke name="{each.name}">\n')
             closer = literal("</atem:invoke>\n</atem:function_calls>")
-            found.append((*head, opener, values.value(values.root, "root"), closer))
+            found.append((*head, opener, values.whole(), closer))
     return found
 
 
@@ -184,9 +191,10 @@ def initial(request: Request) -> OracleState | None:
         more: Later = Later(lambda: (optional(*between, call, more),))
         turn.append((call, more) if request.parallel else (call,))
     message = spelling.marker("<|message|>")
-    body = Text(TextRule(needles=spelling.marks))
+    body = Text(TextRule(needles=tuple(marker.encode() for marker in MARKERS)))
     if request.choice != "required":
-        turn.append((literal(" to=user"), message, body))
+        answer = body if request.response is None else json_answer(request, MARKERS)
+        turn.append((literal(" to=user"), message, answer))
     thought = (literal(" to=self"), message, body, *between)
     thoughts: Later = Later(lambda: (optional(*thought, thoughts),))
     first = {"allow": (thoughts,), "require": (*thought, thoughts), "forbid": ()}[request.reasoning]

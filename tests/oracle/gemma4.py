@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .matcher import Later, OracleState, Piece, Word, choice, literal, optional, start
+from .atem import json_answer
+from .matcher import Choice, Later, OracleState, Piece, Word, choice, literal, optional, start
 from .patterns import Machine, pattern, pattern_of_literals
-from .request import Request, Unsupported
+from .request import Request
 from .schema_oracle import Spelling, Values
 from .text import Text, TextRule
 
@@ -94,8 +95,7 @@ def _call(request: Request, spelling: Braces) -> Piece | None:
     for each in request.tools:
         values = Values(each.schema, spelling, request)
         if values.satisfiable and nameable(each.name, MARKERS):
-            arguments = values.value(values.root, "root")
-            options.append((literal(each.name), arguments))
+            options.append((literal(each.name), values.whole()))
     if not options:
         return None
     opener, closer = spelling.marker("<|tool_call>"), spelling.marker("<tool_call|>")
@@ -107,24 +107,20 @@ def initial(request: Request) -> OracleState | None:
     call = _call(request, spelling) if request.choice != "none" else None
     if request.choice == "required" and call is None:
         return None
-    thought = (
-        () if request.resumed else (spelling.marker("<|channel>"), literal("thought\n")),
-        free_text(MARKERS),
-        spelling.marker("<channel|>"),
-    )
+    opener = () if request.resumed else (spelling.marker("<|channel>"), literal("thought\n"))
+    thought = (*opener, free_text(MARKERS), spelling.marker("<channel|>"))
     pieces: list[Piece] = []
-    body = (*thought[0], *thought[1:])
     if request.resumed or request.reasoning == "require":
-        pieces += body
+        pieces += thought
     elif request.reasoning == "allow":
-        pieces.append(optional(*body))
-    elif request.reasoning != "forbid":
-        raise Unsupported(request.reasoning)
-    if request.choice != "required":
-        pieces.append(free_text(MARKERS))
-    if call is not None:
-        pieces += [call] if request.choice == "required" else [optional(call, *_more(call, request))]
-        pieces += _more(call, request) if request.choice == "required" else []
+        pieces.append(optional(*thought))
+    calls = (call, *_more(call, request)) if call is not None else ()
+    if request.choice == "required":
+        pieces += calls
+    elif request.response is None:
+        pieces += [free_text(MARKERS), optional(*calls)]
+    else:  # the answer is whole, or there are calls
+        pieces.append(Choice([(json_answer(request, MARKERS),), *([calls] if calls else [])]))
     return start(pieces)
 
 

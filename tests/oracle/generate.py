@@ -30,6 +30,10 @@ PIECES = (
     "<", "<|", "<b>", "</", "</atem:", "</atem:parameter", "<tool_call", "<|tool", '<|"', "|>", "[[", "]]", "[[s]", "call:",
     "null", "true", "42", "-1.5", '"q"', "[1]", '{"a": 1}', "thought\n", " to=user", "\r\n", "\u2028", "\x00", "\x7f", "ﬃ",
 )  # fmt: skip
+WHOLE = (
+    "42", "null", " true ", '"q"', "[1, 2]", '{"a": null}', "1e5", "-0", "1e999", "a</atem:parameter>b", "</atem:invoke>",
+    'x<|"|>', "<tool_call|>", "<|eot|>", "[[/s]]", "<|channel>", "[[call]]f()[[/call]]", "thought\n<channel|>", "<eos>",
+)  # fmt: skip
 PATTERNS: tuple[tuple[str, Callable[[random.Random], str]], ...] = (
     (r"^[a-z]+$", lambda r: "".join(r.choices("abcxyz", k=r.randint(1, 6)))),
     (r"^\d{4}-\d{2}-\d{2}$", lambda r: f"{r.randint(1000, 9999)}-{r.randint(10, 12)}-{r.randint(10, 28)}"),
@@ -50,6 +54,8 @@ class NoValue(Exception):
 
 def random_text(rng: random.Random, least: int = 0, most: int | None = None) -> str:
     """Text that is unkind to formats: parts of markers, quotes, escapes, wide characters."""
+    if most is None and least == 0 and rng.random() < 0.15:
+        return rng.choice(WHOLE)
     text = ""
     size = rng.choice((0, 1, 2, 5, 12)) if most is None else rng.randint(least, most)
     while len(text) < max(size, least):

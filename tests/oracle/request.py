@@ -29,6 +29,7 @@ class Tool:
 @dataclass(frozen=True)
 class Request:
     tools: tuple[Tool, ...] = ()
+    response: Any = field(default=None, hash=False)  # a JSON Schema for the answer itself
     choice: str = "auto"  # auto | none | required
     parallel: bool = True
     reasoning: str = "allow"  # allow | require | forbid

@@ -63,7 +63,7 @@ def initial(request: Request) -> OracleState | None:
     for each in request.tools if request.choice != "none" else ():
         values = Values(each.schema, spelling, request)
         if values.satisfiable and NAME.matches(each.name):
-            options.append((literal(each.name), values.value(values.root, "root")))
+            options.append((literal(each.name), values.whole()))
     if request.choice == "required" and not options:
         return None
     prose = Text(TextRule(needles=needles(MARKERS)))

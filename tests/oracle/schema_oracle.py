@@ -118,7 +118,8 @@ class Spelling(ABC):
 class Values:
     """The values of one document in one spelling."""
 
-    def __init__(self, document: Schema, spelling: Spelling, request: Request) -> None:
+    def __init__(self, document: Schema, spelling: Spelling, request: Request, level: str = "root") -> None:
+        self.level = level
         self.document, self.spelling, self.request = document, spelling, request
         self._nodes: dict[str, Node] = {}
         self._pieces: dict[tuple[Node, str], Piece] = {}
@@ -128,9 +129,10 @@ class Values:
         self._find_productive()
 
     def node(self, *schemas: Schema) -> Node:
-        key = json.dumps(sorted(json.dumps(schema, sort_keys=True) for schema in schemas))
+        unlike = _unlike(schemas)
+        key = json.dumps(sorted(unlike))
         if key not in self._nodes:
-            self._nodes[key] = Node(self, schemas)
+            self._nodes[key] = Node(self, tuple(unlike.values()))
         return self._nodes[key]
 
     # Conjunctions to simple schemas
@@ -139,7 +141,7 @@ class Values:
         """The conjunction as a union of conjunctions of schemas without references and combinators."""
         parts = [list(self._alternatives(schema, seen)) for schema in schemas]
         for combination in product(*parts):
-            yield [simple for part in combination for simple in part]
+            yield list(_unlike([simple for part in combination for simple in part]).values())
 
     def _alternatives(self, schema: Schema, seen: frozenset[str]) -> Iterator[list[Schema]]:
         if isinstance(schema, bool):
@@ -265,7 +267,7 @@ class Values:
                     self._productive[place] = changed = True
 
     def _reached(self) -> list[tuple[Node, str]]:
-        todo, seen = [(self.root, "root")], {(self.root, "root")}
+        todo, seen = [(self.root, self.level)], {(self.root, self.level)}
         for node, level in todo:
             for shape in node.shapes:
                 children = [*shape.items, *shape.members.values()]
@@ -299,7 +301,7 @@ class Values:
 
     @property
     def satisfiable(self) -> bool:
-        return self._productive[self.root, "root"]
+        return self._productive[self.root, self.level]
 
     # Shapes to pieces
 
@@ -338,6 +340,10 @@ class Values:
             return (Word(tuple(repr(value).encode())),)
         raise Unsupported("a container in enum or const")
 
+    def whole(self) -> Piece:
+        """The value of the document itself."""
+        return self.value(self.root, self.level)
+
     def value(self, node: Node, level: str) -> Piece:
         if (node, level) not in self._pieces:
             self._pieces[node, level] = Later(lambda: (Choice(self._options(node, level)),))
@@ -359,6 +365,12 @@ class Values:
                 yield (*opener, _Members(self, shape, level, keys, False), *closer)
             elif (pieces := self.scalar(shape, (node, level))) is not None:
                 yield pieces
+
+
+def _unlike(schemas: Sequence[Schema]) -> dict[str, Schema]:
+    """Each conjunct once, by its text, without those that say nothing."""
+    texts = {json.dumps(schema, sort_keys=True): schema for schema in schemas}
+    return {text: schema for text, schema in texts.items() if text not in ("true", "{}")}
 
 
 def below(level: str) -> str:

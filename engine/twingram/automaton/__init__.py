@@ -1,1 +1,1 @@
-"""Bytes, regular expressions, expressions, derivatives, lazy states. Imports nothing of this package but errors and limits."""
+"""Bytes, regular expressions, expressions, derivatives, lazy states. Imports only errors and limits from outside."""

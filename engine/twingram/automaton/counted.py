@@ -62,7 +62,10 @@ class Counted(Leaf):
     def after(self, sym: int) -> Expr:
         target = self.dfa.rows[self.state][sym]
         count = self.dfa.boundary[target]
-        found: Expr = intern(Counted, self.dfa, target, max(0, self.low - count), self.high - count)
+        low, high = max(0, self.low - count), self.high if self.high >= INFINITE else self.high - count
+        if not low and high >= INFINITE:
+            return text(self.dfa, target)
+        found: Expr = intern(Counted, self.dfa, target, low, high)
         return found
 
     def _find_heads(self) -> tuple[Head, ...]:

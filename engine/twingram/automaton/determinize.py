@@ -199,7 +199,7 @@ class _Machine:
         while stack:
             at, due = stack.pop()
             kind, value, targets = code[at]
-            if kind == _CHAR or kind == _MATCH:
+            if kind in (_CHAR, _MATCH):
                 if (kind == _MATCH) == (facts < 0):
                     yield at, due
                 continue

@@ -1,8 +1,8 @@
 """Byte automata: the one form in which text regions, patterns, number ranges and word lists reach the engine.
 
 In: a `Draft` (rows of runs over bytes), or other automata. Out: a `Dfa`.
-Invariant: a `Dfa` is minimal, trimmed and canonically numbered (0 is dead, 1 the start, the rest breadth first by byte),
-so equal languages with equal boundary flags have equal tables, one digest and one object: compare with `is`. It is
+Invariant: a `Dfa` is minimal, trimmed and canonically numbered (0 is dead, 1 the start, then breadth first by byte), so
+equal languages with equal boundary flags have equal tables, one digest and one object: compare with `is`. It is
 frozen once built; only answers that are computed on demand (`table`, `lengths`) are kept.
 Cost: building is linear in the runs plus the refinement of `minimize`; an operation on two automata visits the
 pairs of states that occur together. Lists of 256 targets a state are what the hot loops index; equal rows are shared.
@@ -21,6 +21,7 @@ import sys
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from threading import Lock
 from typing import TypeVar
 from weakref import WeakValueDictionary
@@ -329,7 +330,7 @@ def overlay(rows: Sequence[Row]) -> list[tuple[int, int, tuple[int, ...]]]:
     cuts = sorted({low for row in rows for low, _, _ in row} | {high + 1 for row in rows for _, high, _ in row})
     places = [0] * len(rows)
     found = []
-    for low, end in zip(cuts, cuts[1:], strict=False):
+    for low, end in pairwise(cuts):
         targets = []
         for index, row in enumerate(rows):
             place = places[index]

@@ -3,7 +3,8 @@
     ecma    ECMA-262 in Unicode mode, as JSON Schema asks for; lenient where validators are (needless escapes, a lone
             brace, `\\A` and `\\Z`, `(?P<name>...)`, leading flags)
     python  Python's `re` on strings, as the terminals of Lark grammars use it
-    common  ECMA-262, with every class narrowed to what both readings admit: what it matches, either matches
+    common  ECMA-262 narrowed to what both readings admit, for text that is to please a reader of either kind: a class
+            is what both take it for, but what either takes it for where it is excluded (`[^\\s]`, `(?!\\w)`)
 """
 
 from __future__ import annotations
@@ -27,15 +28,18 @@ class Dialect:
     """The named sets are found on demand: Unicode's take some milliseconds once."""
 
     name: str
-    breaks: CharSet  # what `.` refuses, and what a line ends with
 
     @property
     def python(self) -> bool:
         return self.name == "python"
 
-    def named_class(self, letter: str) -> CharSet:
-        """The set of `\\d`, `\\D`, `\\s`, `\\S`, `\\w` or `\\W`."""
-        return _named_class(self.name, letter)
+    def named_class(self, letter: str, *, excluded: bool = False) -> CharSet:
+        """The set of `\\d`, `\\D`, `\\s`, `\\S`, `\\w` or `\\W`; `excluded` where matching it counts against a text."""
+        return _named_class(self.name, letter, excluded)
+
+    def breaks(self, *, excluded: bool = False) -> CharSet:
+        """What `.` refuses, and what a line ends with."""
+        return _BREAK if self.python or (self.name == "common" and excluded) else _ECMA_BREAKS
 
     @property
     def words(self) -> CharSet:
@@ -43,22 +47,19 @@ class Dialect:
         return cs.unicode_word() if self.python else cs.WORD
 
 
-_BY_NAME = {"ecma": Dialect("ecma", _ECMA_BREAKS), "python": Dialect("python", _BREAK),
-            "common": Dialect("common", _ECMA_BREAKS)}  # fmt: skip
-
-
 def dialect_named(name: str) -> Dialect:
-    if name not in _BY_NAME:
+    if name not in DIALECTS:
         raise ValueError(f"dialect is one of {', '.join(DIALECTS)}, not {name!r}")
-    return _BY_NAME[name]
+    return Dialect(name)
 
 
 @cache
-def _named_class(dialect: str, letter: str) -> CharSet:
+def _named_class(dialect: str, letter: str, excluded: bool) -> CharSet:
     if dialect == "common":
-        return cs.intersection(_named_class("ecma", letter), _named_class("python", letter))
+        both = _named_class("ecma", letter, False), _named_class("python", letter, False)
+        return cs.charset(both[0] + both[1]) if excluded else cs.intersection(*both)
     if letter.isupper():
-        return cs.complement(_named_class(dialect, letter.lower()))
+        return cs.complement(_named_class(dialect, letter.lower(), False))
     if letter == "s":
         return cs.UNICODE_SPACE if dialect == "python" else cs.SPACE
     if dialect == "python":

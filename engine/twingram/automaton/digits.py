@@ -1,7 +1,7 @@
 """Reading digits beside the digits of a bound: what the automata of `numbers` and `decimals` are made of.
 
-In: magnitudes as decimals. Out: their digits (`Magnitude`), the running comparison of two digit strings (`compare`), and
-`Build`, which makes rows of states that are named by what they remember.
+In: magnitudes as decimals. Out: their digits (`Magnitude`), the running comparison of two digit strings (`spans`), and `Build`,
+which makes rows of states that are named by what they remember.
 Invariant: exact at any size; nothing passes through floating point or a decimal context.
 """
 
@@ -15,8 +15,8 @@ from ..limits import Limits
 from .dfa import Dfa, check_states, from_draft
 from .runs import Draft, Run, merge_runs
 
-__all__ = ["ABOVE", "BELOW", "EQUAL", "MINUS", "NINE", "POINT", "ZERO", "Build", "Magnitude", "Range", "compare",
-           "sign_ranges", "spans"]  # fmt: skip
+__all__ = ["ABOVE", "BELOW", "EQUAL", "MINUS", "NINE", "POINT", "ZERO", "Build", "Magnitude", "Range", "sign_ranges",
+           "spans"]  # fmt: skip
 
 ZERO, NINE, POINT, MINUS = 0x30, 0x39, 0x2E, 0x2D
 EQUAL, ABOVE, BELOW = 0, 1, 2  # the digits so far, beside as many of a bound's
@@ -41,7 +41,7 @@ class Magnitude(NamedTuple):
         return cls(text[:shift], text[shift:].rstrip("0"))
 
 
-def compare(order: int, digit: int, beside: str, at: int) -> int:
+def _compare(order: int, digit: int, beside: str, at: int) -> int:
     """The order after one more digit, which stands beside `beside[at]`; after its end, zeros are meant."""
     if order != EQUAL:
         return order
@@ -51,11 +51,11 @@ def compare(order: int, digit: int, beside: str, at: int) -> int:
 
 def spans(first: int, above: int, low: str, below: int, high: str, at: int) -> list[tuple[int, int, int, int]]:
     """The digits first..9 in runs of one outcome: (from, to, order beside `low`, order beside `high`)."""
-    if above != EQUAL and below != EQUAL:
+    if EQUAL not in (above, below):
         return [(first, 9, above, below)]
     found: list[tuple[int, int, int, int]] = []
     for digit in range(first, 10):
-        over, under = compare(above, digit, low, at), compare(below, digit, high, at)
+        over, under = _compare(above, digit, low, at), _compare(below, digit, high, at)
         if found and found[-1][2:] == (over, under):
             digit_from = found.pop()[0]
         else:

@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from .dfa import Dfa
-from .tags import Tag
+from .tags import Tag, close_tag
 
 __all__ = [
     "EMPTY",
@@ -277,13 +277,19 @@ def mark(tag: Tag) -> Expr:
     return found
 
 
-class Seq(Expr):
-    """`head`, then `tail`."""
+_NESTING = frozenset({close_tag("object"), close_tag("array")})
 
-    __slots__ = ("head", "tail")
+
+class Seq(Expr):
+    """`head`, then `tail`. `nesting` counts the containers that are open here: their closing tags in the spine."""
+
+    __slots__ = ("head", "nesting", "tail")
 
     def __init__(self, head: Expr, tail: Expr) -> None:
         self.head, self.tail = head, tail
+        self.nesting = tail.nesting if isinstance(tail, Seq) else isinstance(tail, Mark) and tail.tag in _NESTING
+        if isinstance(head, Mark) and head.tag in _NESTING:
+            self.nesting += 1
 
     def parts(self) -> tuple[Expr, ...]:
         return (self.head, self.tail)

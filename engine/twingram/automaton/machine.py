@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from ..limits import DEFAULT_LIMITS, Limits
 from .derivative import derive
-from .expression import Expr
+from .expression import Expr, Seq
 from .tags import COMMIT, Tag
 
 __all__ = ["Fired", "Machine", "Move", "State", "Transition"]
@@ -190,8 +190,11 @@ class Machine:
     ) -> list[tuple[Expr, int, tuple[Fired, ...]]]:
         out: list[tuple[Expr, int, tuple[Fired, ...]]] = []
         width = self.width(sym)
+        deepest = self.limits.depth + 1  # one more than is read, so that the emitter sees it and says which limit it is
         for source, thread in threads:
             for early, late, rest in derive(thread, sym):
+                if isinstance(rest, Seq) and rest.nesting > deepest:
+                    continue
                 fired = (*((tag, 0) for tag in early), *((tag, width) for tag in late)) if early or late else ()
                 out.append((rest, source, fired))
                 if COMMIT in late or COMMIT in early:

@@ -22,7 +22,6 @@ What is exact, and what is narrowed:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache, partial
 
@@ -135,7 +134,7 @@ def number_dfa(
     parts = []
     for magnitudes, negative in ((below_zero, True), (others, False)):
         if magnitudes is not None:
-            bounded = magnitudes != (0, None)
+            bounded = magnitudes != (Decimal(0), None)
             parts.append(plain(magnitudes, negative, exponent and not bounded, limits))
             if exponent and bounded:
                 parts.append(scientific(magnitudes, negative, limits))

@@ -27,13 +27,14 @@ from .determinize import complement_draft, determinize
 from .dfa import Dfa, from_draft
 from .dialect import Dialect, dialect_named, property_set
 from .spelling import TooLarge, decoder, spell
-from .tree import Anchor, Chars, Look, Repeat, Tree, choice, concat, searching
+from .tree import Anchor, Chars, Concat, Look, Repeat, Tree, choice, concat, searching
 
-__all__ = ["RegexError", "parse", "pattern_dfa", "terminal_dfa", "tree_dfa"]
+__all__ = ["RegexError", "counted_pattern", "parse", "pattern_dfa", "terminal_dfa", "tree_dfa"]
 
 _DEEPEST = 80  # nested groups
 _FULL_ESCAPES = 800  # states up to which a JSON pattern admits every escape of every character
 _INNER_STATES = 8  # at least so many of them come, as a rule, of one state of the pattern
+_LONG_REPEAT = 8  # repetitions below this are kept as states
 _COUNTS = re.compile(r"\{([0-9]+)(?:(,)([0-9]*))?\}")
 _PYTHON_COUNTS = re.compile(r"\{([0-9]*)(?:(,)([0-9]*))?\}")
 _FLAGS = re.compile(r"\(\?([aimsux]*)(-[imsx]+)?([:)])")
@@ -67,6 +68,7 @@ class _Parser:
     def __init__(self, pattern: str, dialect: Dialect, flags: str) -> None:
         self.text, self.dialect, self.flags = pattern, dialect, frozenset(flags)
         self.at = self.depth = 0
+        self.excluded = False  # within a negated class or look-ahead: matching more admits less
 
     def fail(self, construct: str, at: int | None = None, hint: str = "") -> RegexError:
         return RegexError(self.text, self.at if at is None else at, construct, hint)
@@ -98,10 +100,9 @@ class _Parser:
             if "x" in self.flags and (char.isspace() or char == "#"):
                 self.skip_comment()
                 continue
-            start = self.at
             item = self.atom(char)
             if item is not None:
-                items.append(self.quantified(item, start))
+                items.append(self.quantified(item))
         return concat(items)
 
     def skip_comment(self) -> None:
@@ -123,11 +124,10 @@ class _Parser:
         if char in "*+?" or (char == "{" and self.counts(start)):
             raise self.fail(f"nothing to repeat before `{char}`", start)
         if char == ".":
-            return Chars(cs.ANY if "s" in self.flags else cs.complement(self.dialect.breaks))
-        if char == "^":
-            return Anchor("line_start", self.dialect.breaks) if "m" in self.flags else Anchor("start")
-        if char == "$":
-            return Anchor("line_end", self.dialect.breaks) if "m" in self.flags else Anchor("end")
+            return Chars(cs.ANY if "s" in self.flags else cs.complement(self.dialect.breaks(excluded=self.excluded)))
+        if char in "^$":
+            kind = "start" if char == "^" else "end"
+            return Anchor(f"line_{kind}", self.dialect.breaks()) if "m" in self.flags else Anchor(kind)
         return Chars(self.cased(cs.single(ord(char))))
 
     def cased(self, chars: CharSet) -> CharSet:
@@ -137,7 +137,7 @@ class _Parser:
         found = (_PYTHON_COUNTS if self.dialect.python else _COUNTS).match(self.text, at)
         return found if found and (found[1] or found[2]) else None
 
-    def quantified(self, item: Tree, start: int) -> Tree:
+    def quantified(self, item: Tree) -> Tree:
         char = self.peek()
         found = self.counts(self.at) if char == "{" else None
         if found:
@@ -151,8 +151,6 @@ class _Parser:
             self.at += 1
         else:
             return item
-        if isinstance(item, Anchor) and not self.dialect.python and item.kind not in ("word", "notword"):
-            raise self.fail("nothing to repeat", start)
         if self.peek() == "?":  # lazy: the same texts
             self.at += 1
         elif self.peek() == "+":
@@ -188,7 +186,9 @@ class _Parser:
             raise self.fail("unknown kind of group")
         else:
             self.at += 1
+        self.excluded ^= look == "(?!"
         inner = self.alternatives()
+        self.excluded ^= look == "(?!"
         self.flags = outer
         if self.peek() != ")":
             raise self.fail("group without an end", start)
@@ -219,7 +219,7 @@ class _Parser:
         if not letter:
             raise self.fail("nothing behind the last backslash", start)
         if letter in "dDsSwW":
-            return self.dialect.named_class(letter)
+            return self.dialect.named_class(letter, excluded=self.excluded)
         if letter in _CONTROLS:
             return _CONTROLS[letter]
         if letter in "xuU":
@@ -279,7 +279,9 @@ class _Parser:
         self.at += 1
         negated = self.peek() == "^"
         self.at += negated
-        first, found = self.at, []
+        self.excluded ^= negated
+        first = self.at
+        found: list[tuple[int, int]] = []
         while self.peek() != "]" or (self.dialect.python and self.at == first):
             low = self.member(start)
             if self.peek() == "-" and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
@@ -295,6 +297,7 @@ class _Parser:
                 found += [(high, high)] if isinstance(high, int) else high
             found += [(low, low)] if isinstance(low, int) else low
         self.at += 1
+        self.excluded ^= negated
         chars = self.cased(cs.charset(found))
         return cs.complement(chars) if negated else chars
 
@@ -357,6 +360,37 @@ def pattern_dfa(
     _check_length(pattern, limits)
     tree = parse(pattern, dialect=dialect, flags=flags)
     return tree_dfa(searching(tree) if search else tree, spelling=spelling, negate=negate, limits=limits)
+
+
+@lru_cache(maxsize=512)
+def counted_pattern(
+    pattern: str, *, spelling: str = "raw", dialect: str = "ecma", limits: Limits = DEFAULT_LIMITS
+) -> tuple[Dfa, int, int | None] | None:
+    """A pattern such as `^[a-z][a-z0-9]{0,63}$` without the counting: (automaton, fewest, most characters).
+
+    Its texts are those of the automaton that have so many characters; a count kept elsewhere saves a state for each.
+    None for patterns of another shape: anchored at both ends, single characters, among them one long repetition.
+    """
+    _check_length(pattern, limits)
+    tree = parse(pattern, dialect=dialect)
+    items = tree.items if isinstance(tree, Concat) else ()
+    if len(items) < 3 or items[0] != Anchor("start") or items[-1] != Anchor("end"):
+        return None
+    body = items[1:-1]
+    repeats = [item for item in body if isinstance(item, Repeat) and item.high != item.low]
+    if len(repeats) != 1 or not all(_is_plain(item) for item in body):
+        return None
+    repeat = repeats[0]
+    if max(repeat.low, repeat.high or 0) < _LONG_REPEAT:
+        return None
+    fixed = sum(item.low if isinstance(item, Repeat) else 1 for item in body if item is not repeat)
+    loose = concat([Repeat(repeat.item, 0, None) if item is repeat else item for item in body])
+    dfa = tree_dfa(loose, spelling=spelling, limits=limits)
+    return dfa, fixed + repeat.low, None if repeat.high is None else fixed + repeat.high
+
+
+def _is_plain(tree: Tree) -> bool:
+    return isinstance(tree, Chars) or (isinstance(tree, Repeat) and isinstance(tree.item, Chars))
 
 
 @lru_cache(maxsize=512)

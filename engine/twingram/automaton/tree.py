@@ -9,8 +9,22 @@ from dataclasses import dataclass
 
 from .charset import ANY, CharSet
 
-__all__ = ["ANYTHING", "EMPTY", "Anchor", "Chars", "Choice", "Concat", "Look", "Repeat", "Tree", "choice", "concat",
-           "exact_text", "exact_prefix", "searching"]  # fmt: skip
+__all__ = [
+    "ANYTHING",
+    "EMPTY",
+    "Anchor",
+    "Chars",
+    "Choice",
+    "Concat",
+    "Look",
+    "Repeat",
+    "Tree",
+    "choice",
+    "concat",
+    "exact_prefix",
+    "exact_text",
+    "searching",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +91,7 @@ def choice(items: list[Tree]) -> Tree:
 
 
 def searching(tree: Tree) -> Tree:
-    """Any text that has a text of `tree` somewhere in it. An alternative that is anchored is not padded on that side."""
+    """Any text with a text of `tree` somewhere in it. An alternative that is anchored is not padded on that side."""
     found: list[Tree] = []
     for item in tree.items if isinstance(tree, Choice) else (tree,):
         before = [] if _anchored(item, 0, "start") else [ANYTHING]

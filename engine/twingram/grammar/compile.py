@@ -64,6 +64,7 @@ class Compiler:
         self.definitions = Definitions()
         self._cyclic = cyclic_rules(grammar)
         self._rules: dict[tuple[str, str | None], Expr] = {}  # (rule, inherited text role)
+        self.kept: dict[str, object] = {}  # what the schema layer builds from a rule of values, once
 
     # -- rules ---------------------------------------------------------------------------------------------------------
 
@@ -82,9 +83,9 @@ class Compiler:
         if rule.parsed_only and self.reading is not Reading.LENIENT:
             return NOTHING
         inherited = text_role if rule.role is None else None
+        if holes:  # holes stand where a cycle would close, so this ends
+            return self._body(rule, holes, inherited)
         if name not in self._cyclic:
-            if holes:
-                return self._body(rule, holes, inherited)
             key = (name, inherited)
             if key not in self._rules:
                 self._rules[key] = self._body(rule, holes, inherited)
@@ -176,7 +177,18 @@ class Compiler:
         raise AssertionError(node)
 
     def _hole(self, name: str, holes: Holes, text_role: str | None) -> Expr:
-        return self.tags(text_role, holes[name]) if text_role and self._is_region(name) else holes[name]
+        body = self._body_role(name, text_role)
+        return self.tags(body, holes[name]) if body else holes[name]
+
+    def _body_role(self, name: str, text_role: str | None) -> str | None:
+        """The role whose tags stand around a terminal: of a text region, or of text that is spelt with escapes."""
+        if text_role == "text" and self.escapes(name) != "raw":
+            return "escaped"
+        return text_role if self._is_region(name) else None
+
+    def escapes(self, terminal: str) -> str:
+        """The table by which characters are spelt in a terminal: that of the file it comes from."""
+        return self.grammar.escapes.get(self.grammar.terminals[terminal].space, "raw")
 
     def _is_region(self, name: str) -> bool:
         return name in self.grammar.terminals and self._region_of(name) is not None
@@ -198,10 +210,12 @@ class Compiler:
         """The expression of a terminal; a text region stands between the tags of `text_role`."""
         region = self._region_of(name)
         if region is None:
-            return self._plain_terminal(name)
-        dfa, symbols = self.region(region)
-        body = text(without_empty(dfa) if nonempty else dfa, symbols=symbols)
-        return self.tags(text_role, body) if text_role else body
+            body = self._plain_terminal(name)
+        else:
+            dfa, symbols = self.region(region)
+            body = text(without_empty(dfa) if nonempty else dfa, symbols=symbols)
+        role = self._body_role(name, text_role)
+        return self.tags(role, body) if role else body
 
     def _plain_terminal(self, name: str) -> Expr:
         ways = []

@@ -20,8 +20,9 @@ from ..automaton.dfa import Dfa, intersect
 from ..automaton.expression import Expr, Seq, intern, seq
 from ..automaton.regions import parse_region, terminal_dfa
 from ..errors import GrammarError
+from .canonical import canonical, value_roles
 from .compile import Compiler, names_in
-from .rules import Branch, Choice, Group, Loop, Node, Rule, Use
+from .rules import Group, Loop, Node, Rule, Use
 
 __all__ = ["ArrayShape", "ObjectShape", "Spelling", "StringShape", "cut"]
 
@@ -125,7 +126,9 @@ class Spelling:
 
     def __init__(self, compiler: Compiler, rule: str, *, wrapped: bool = False) -> None:
         self.compiler, self.rule = compiler, rule
-        self._names = self._alternatives(rule)
+        self._names = value_roles(rule, compiler.grammar)
+        if not self._names:
+            raise self._error(compiler.grammar.rules[rule], "a rule of values lists rules of values", _VALUE_HINT)
         name = self._names.get("string")
         self.raw = name is not None and compiler.is_raw_string(name)
         # Where the schema types raw text, typed values are tagged as text as well: the parser reads them so.
@@ -147,24 +150,6 @@ class Spelling:
         if {"true", "false"} <= names:
             names.add("boolean")
         return frozenset(names - {"true", "false"})
-
-    def _alternatives(self, rule: str, found: dict[str, str] | None = None) -> dict[str, str]:
-        found = {} if found is None else found
-        rules = self.compiler.grammar.rules
-        if rules[rule].role in _VALUE_ROLES:
-            found[rules[rule].role or ""] = rule
-            return found
-        for branch in rules[rule].choice.branches:
-            node = branch.node
-            if not isinstance(node, Use) or node.name not in rules:
-                raise self._error(rules[rule], "a rule of values lists other rules", "?value: object | array | ...")
-            if rules[node.name].parsed_only:
-                continue
-            below = self._alternatives(node.name, {})
-            for role, name in below.items():
-                if role not in found or rules[name].space == "":
-                    found[role] = name
-        return found
 
     def _error(self, rule: Rule, message: str, hint: str) -> GrammarError:
         grammar = self.compiler.grammar
@@ -189,8 +174,8 @@ class Spelling:
 
     def _string_shape(self, name: str, compiler: Compiler) -> StringShape:
         rule, grammar = compiler.grammar.rules[name], compiler.grammar
-        canonical = [b for b in rule.choice.branches if not self._parsed_only(b)]
-        terminals = [u.name for b in canonical for u in names_in(b.node) if u.name in grammar.terminals]
+        node = canonical(rule.choice, grammar)
+        terminals = [use.name for use in names_in(node) if use.name in grammar.terminals] if node is not None else []
         if len(terminals) != 1:
             raise self._error(rule, "a string or key has one terminal for its text", 'string: "\\"" [TEXT] "\\""')
         terminal = terminals[0]
@@ -198,7 +183,7 @@ class Spelling:
             before, after = cut(compiler.rule(name, {terminal: hole("text")}), "text")
         except ValueError as error:
             raise self._error(rule, str(error), 'string: "\\"" [TEXT] "\\""') from error
-        table = grammar.escapes.get(rule.space, "raw")
+        table = compiler.escapes(terminal)
         return StringShape(before, after, self._body(terminal, table), table)
 
     def _body(self, terminal: str, table: str) -> Dfa:
@@ -212,10 +197,6 @@ class Spelling:
             rule = self.compiler.grammar.rules[self.rule]
             raise self._error(rule, f"{terminal} is not one pattern", "write it as one /pattern/")
         return intersect(self.compiler.mask_text([]), terminal_dfa(*pattern))
-
-    def _parsed_only(self, branch: Branch) -> bool:
-        rules = self.compiler.grammar.rules
-        return any(u.name in rules and rules[u.name].parsed_only for u in names_in(branch.node))
 
     @cached_property
     def number(self) -> tuple[Expr, Expr, Dfa]:
@@ -251,7 +232,7 @@ class Spelling:
         rules = self.compiler.grammar.rules
         names = [use.name for branch in rule.choice.branches for use in names_in(branch.node)]
         keys = [name for name in names if name in rules and rules[name].role == "key"]
-        values = [name for name in names if name in rules and name not in keys]
+        values = [name for name in names if name not in keys and value_roles(name, self.compiler.grammar)]
         if len(keys) != 1 or len(values) != 1:
             raise self._error(rule, "a member has one key and one value", 'member: key ":" value')
         return values[0], keys[0]
@@ -270,18 +251,16 @@ class Spelling:
 
     def _list(self, rule: Rule) -> tuple[Sequence[Node], str, Node, Sequence[Node]]:
         """(what stands before the list, the element's rule, the separator, what stands after)"""
-        canonical = [b for b in rule.choice.branches if not self._parsed_only(b)]
-        if len(canonical) == 1:
-            node = canonical[0].node
-            parts = node.parts if isinstance(node, Group) else (node,)
-            for i, part in enumerate(parts):
-                found = _list_of(part)
-                if found:
-                    return parts[:i], found[0], found[1], parts[i + 1 :]
+        node = canonical(rule.choice, self.compiler.grammar)
+        parts = node.parts if isinstance(node, Group) else (node,) if node is not None else ()
+        for i, part in enumerate(parts):
+            found = _list_of(part)
+            if found:
+                return parts[:i], found[0], found[1], parts[i + 1 :]
         raise self._error(rule, "an object or array holds one list", '"[" [value ("," value)*] "]", or member*')
 
 
-_VALUE_ROLES = frozenset({"object", "array", "string", "number", "true", "false", "null"})
+_VALUE_HINT = "?value: object | array | string | number | true | false | null"
 
 
 def _list_of(node: Node) -> tuple[str, Node] | None:
@@ -291,8 +270,6 @@ def _list_of(node: Node) -> tuple[str, Node] | None:
         case Loop(node=Group(parts=(Use(name=name), Loop(node=Group(parts=rest), low=0, high=None))), low=0, high=1):
             if isinstance(rest[-1], Use) and rest[-1].name == name:
                 return name, Group(tuple(rest[:-1]))
-        case Choice(branches=(Branch(node=inner),)):
-            return _list_of(inner)
         case _:
             pass
     return None

@@ -28,19 +28,23 @@ from .stated import ALL_TYPES, Branch, admitted, canonical, declared_types, list
 __all__ = ["Resolver"]
 
 _MOST = 256
+_WORK = 20_000  # schemas looked at for one place
+_OPTION = ""  # among the followed references: the way led through an option, which may be left out
 
 
 class Resolver:
     """Branches of the schemas of one document."""
 
-    __slots__ = ("_depth", "_document", "_report")
+    __slots__ = ("_depth", "_document", "_report", "_work")
 
     def __init__(self, document: Any, report: Report, limits: Limits) -> None:
         self._document, self._report, self._depth = document, report, limits.schema_depth
+        self._work = 0
 
     def branches(self, schemas: Sequence[Placed]) -> list[Branch]:
         """The alternatives of schemas that hold together."""
         found: list[Branch] = [()]
+        self._work = 0
         for placed in schemas:
             found = self._both(found, self._expand(placed, frozenset(), 0), placed.path, "allOf")
         return found
@@ -55,6 +59,10 @@ class Resolver:
             return [()]
         if depth > self._depth:
             raise LimitExceeded("schema_depth", self._depth, f"schemas are nested too deeply at {path[:200]}")
+        self._work += 1
+        if self._work > _WORK:
+            self._report.relax(path, "", "too many schemas meet here")
+            return [()]
         self.check(placed)
         found: list[Branch] = [(placed,)]
         if COMBINING.isdisjoint(schema):
@@ -99,6 +107,8 @@ class Resolver:
         if not isinstance(listed, list) or not listed:
             self._report.malformed(path, keyword, "a list of schemas")
             return []
+        if keyword != "allOf":
+            followed |= {_OPTION}
         parts = [
             self._expand(Placed(option, f"{path}.{keyword}[{index}]"), followed, depth)
             for index, option in enumerate(listed)
@@ -107,7 +117,7 @@ class Resolver:
             return parts
         if keyword == "oneOf" and not _exclusive(parts):
             self._report.relax(path, keyword, "options may hold together: one of them at least holds, not just one")
-        return [[branch for part in parts for branch in part]]
+        return [list({tuple(id(each.schema) for each in b): b for part in parts for b in part}.values())]
 
     # -- references ----------------------------------------------------------------------------------------------------
 
@@ -118,6 +128,8 @@ class Resolver:
         if target is None:
             self._report.relax(path, "$ref", f"{str(reference)[:80]!r} is not found in this document")
             return [()]
+        if reference in followed and _OPTION in followed:
+            return []  # what the other options say is all there is
         if reference in followed:
             self._report.relax(path, "$ref", "the reference leads back to itself and says nothing")
             return [()]

@@ -12,20 +12,25 @@ from __future__ import annotations
 __all__ = ["ANNOTATIONS", "COMBINING", "ENFORCED", "KNOWN", "PLAIN_SCALAR", "unsupported"]
 
 ANNOTATIONS = frozenset(
-    "title description default example examples $schema $id id $anchor $dynamicAnchor $comment $vocabulary $defs "
-    "definitions deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema discriminator "
-    "externalDocs xml".split()
-)
+    {
+        "title", "description", "default", "example", "examples", "$schema", "$id", "id", "$anchor", "$dynamicAnchor",
+        "$comment", "$vocabulary", "$defs", "definitions", "deprecated", "readOnly", "writeOnly", "contentEncoding",
+        "contentMediaType", "contentSchema", "discriminator", "externalDocs", "xml",
+    }
+)  # fmt: skip
 """They describe and restrict nothing; no report lists them."""
 
 COMBINING = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 """They combine other schemas."""
 
 ENFORCED = frozenset(
-    "type nullable enum const minLength maxLength pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf "
-    "items prefixItems additionalItems minItems maxItems properties required additionalProperties patternProperties "
-    "propertyNames minProperties maxProperties".split()
-)
+    {
+        "type", "nullable", "enum", "const", "minLength", "maxLength", "pattern", "minimum", "maximum",
+        "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "items", "prefixItems", "additionalItems", "minItems",
+        "maxItems", "properties", "required", "additionalProperties", "patternProperties", "propertyNames",
+        "minProperties", "maxProperties",
+    }
+)  # fmt: skip
 """Some builder looks at them, and reports what it cannot do."""
 
 KNOWN = ANNOTATIONS | COMBINING | ENFORCED

@@ -92,7 +92,7 @@ class Report:
         for placed in dict.fromkeys(_Same(placed) for placed in self._read):
             schema, path = placed.placed
             for keyword in schema:
-                if keyword not in ANNOTATIONS and not (isinstance(keyword, str) and keyword.startswith("x-")):
+                if keyword not in ANNOTATIONS and not str(keyword).startswith("x-"):
                     rows = marks.pop((path, keyword), (("enforced", ""),))
                     found += [Finding(self.tool, path, keyword, status, reason) for status, reason in rows]
         for (path, keyword), left in marks.items():

@@ -21,6 +21,7 @@ from ..automaton.machine import Machine, State, Transition
 from ..automaton.regions import terminal_dfa
 from ..errors import RequestError, SchemaError, VocabularyError
 from ..grammar.alphabet import Alphabet
+from ..grammar.canonical import value_roles
 from ..grammar.compile import Compiler, Holes, Reading, names_in
 from ..grammar.rules import Grammar
 from ..grammar.spelling import ObjectShape, Spelling
@@ -82,7 +83,7 @@ class MaskFormat:
         members = [u.name for b in rules[object_rule].choice.branches for u in names_in(b.node)]
         member = next(rules[name] for name in members if name in rules and rules[name].role == "member")
         names = [u.name for b in member.choice.branches for u in names_in(b.node)]
-        return next(name for name in names if name in rules and rules[name].role != "key")
+        return next(name for name in names if value_roles(name, self.grammar))
 
     def _name_terminal(self) -> str:
         rules = self.grammar.rules

@@ -3,9 +3,9 @@
 In: a JSON Schema, used as it came. Out: `Place` objects; `place.types` is the admitted types (None for anything),
 `place.member(key)` and `place.item(index)` lead deeper.
 
-This is for reading only, so it errs towards "anything": `not`, `if` and cross-references between members are passed
+This is for reading only, so it errs towards "anything": `not`, `if`, `unevaluatedProperties` and the like are passed
 over, alternatives (`anyOf`, `oneOf`) are kept side by side, what must hold together (`allOf`, `$ref` beside other
-keywords) is intersected. A key that some alternatives list is typed by those alone.
+keywords) is intersected. Any value that the schema accepts has a type that its place admits.
 Invariant: a place is immutable but for its cache, which has one entry for each set of schemas that can apply to a
 child: text from a model cannot make it grow.
 Cost: a place is worked out once, when it is first reached; then it costs a look at the schemas that meet there.
@@ -17,7 +17,7 @@ Source: JSON Schema 2020-12 (core, section 10; validation, section 6); OpenAPI 3
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -29,6 +29,7 @@ __all__ = ["ANYTHING", "UNDECLARED", "Place", "admitted_types"]
 
 _MOST = 64
 _DEPTH = 64
+_STEPS = 10_000
 
 _Plain = Mapping[str, Any]  # a schema object; keywords that lead to other schemas are already expanded
 _Branch = tuple[_Plain, ...]  # schemas that hold together
@@ -46,8 +47,7 @@ _NAMES = {
 _NULL: _Plain = {"type": "null"}
 _LEAVES: dict[Types, _Plain] = {_NAMES["null"]: _NULL}  # types -> the one schema that stands for them
 _CHILDREN = frozenset({
-    "properties", "patternProperties", "additionalProperties", "unevaluatedProperties",
-    "items", "prefixItems", "additionalItems", "unevaluatedItems",
+    "properties", "patternProperties", "additionalProperties", "items", "prefixItems", "additionalItems",
 })  # fmt: skip
 
 
@@ -70,21 +70,22 @@ class Place:
 
     def member(self, key: str) -> Place:
         """The place of the value under this key of an object here."""
-        return self._deeper([[child for part in branch for child in _named(part, key)] for branch in self._branches])
+        return self._deeper([_children(branch, "object", lambda part: _named(part, key)) for branch in self._branches])
 
     def item(self, index: int) -> Place:
         """The place of an element of an array here."""
-        return self._deeper([[child for part in branch for child in _item(part, index)] for branch in self._branches])
+        return self._deeper([_children(branch, "array", lambda part: _item(part, index)) for branch in self._branches])
 
     def _deeper(self, children: list[list[object]]) -> Place:
-        """Alternatives that say nothing of the child do not count, unless none says anything."""
-        if not any(children):
+        """The place of a child, for each alternative given the schemas that hold for it."""
+        possible = [together for together in children if False not in together]
+        if not possible or not all(possible):
             return ANYTHING if self.declared else UNDECLARED
-        name = tuple(id(child) for together in children for child in (*together, None))
+        name = tuple(id(child) for together in possible for child in (*together, None))
         found = self._inner.get(name)
         if found is None:
             branches: list[_Branch] = []
-            for together in filter(None, children):
+            for together in possible:
                 inner: list[_Branch] = [()]
                 for child in together:
                     inner = _both(inner, _expand(child, self._root))
@@ -101,6 +102,14 @@ def admitted_types(schema: object, root: object) -> Types:
 # -- children of one schema object -------------------------------------------------------------------------------------
 
 
+def _children(branch: _Branch, container: str, of: Callable[[_Plain], list[object]]) -> list[object]:
+    """The schemas that hold for a child in one alternative; one of them False if it can have no such child."""
+    types = _intersect(_stated(part) for part in branch)
+    if types is not None and container not in types:
+        return [False]
+    return [child for part in branch for child in of(part)]
+
+
 def _named(schema: _Plain, key: str) -> list[object]:
     found: list[object] = []
     properties = schema.get("properties")
@@ -109,7 +118,7 @@ def _named(schema: _Plain, key: str) -> list[object]:
     patterns = schema.get("patternProperties")
     if isinstance(patterns, Mapping):
         found += [child for pattern, child in patterns.items() if _matches(pattern, key)]
-    return found or _others(schema, "additionalProperties", "unevaluatedProperties")
+    return found or _others(schema, "additionalProperties")
 
 
 def _item(schema: _Plain, index: int) -> list[object]:
@@ -117,12 +126,16 @@ def _item(schema: _Plain, index: int) -> list[object]:
         listed = schema.get(keyword)
         if isinstance(listed, list) and index < len(listed):
             return [listed[index]]
-    return _others(schema, "items", "additionalItems", "unevaluatedItems")
+    return _others(schema, "items", "additionalItems")
 
 
 def _others(schema: _Plain, *keywords: str) -> list[object]:
-    """The first of these keywords that holds a schema with something to say."""
-    return [schema[keyword] for keyword in keywords if isinstance(schema.get(keyword), Mapping)][:1]
+    """The first of these keywords that says something."""
+    for keyword in keywords:
+        child = schema.get(keyword)
+        if child is False or isinstance(child, Mapping):
+            return [child]
+    return []
 
 
 def _matches(pattern: str, key: str) -> bool:
@@ -136,27 +149,41 @@ def _matches(pattern: str, key: str) -> bool:
 # -- schemas to alternatives -------------------------------------------------------------------------------------------
 
 
-def _expand(schema: object, root: object, seen: frozenset[str] = frozenset(), depth: int = 0) -> list[_Branch]:
+def _expand(schema: object, root: object) -> list[_Branch]:
     """The alternatives of a schema: `[()]` admits anything, `[]` nothing."""
-    if schema is False:
-        return []
-    if not isinstance(schema, Mapping) or depth > _DEPTH:
-        return [()]
-    branches: list[_Branch] = [(_plain(schema),)]
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference not in seen:
-        target = _resolve(reference, root)
-        branches = _both(branches, _expand(target, root, seen | {reference}, depth + 1))
-    for part in _list(schema.get("allOf")):
-        branches = _both(branches, _expand(part, root, seen, depth + 1))
-    for keyword in ("anyOf", "oneOf"):
-        options = _list(schema.get(keyword))
-        if options:
-            either = _distinct([part for option in options for part in _expand(option, root, seen, depth + 1)])
-            branches = _both(branches, either)
-    if schema.get("nullable") is True:
-        branches = [*branches, (_NULL,)]
-    return _distinct(branches)
+    return _Expansion(root).of(schema, frozenset(), 0)
+
+
+class _Expansion:
+    """One walk through what a schema refers to. Definitions that refer to each other can be walked in more ways than
+    there is time for: past `_STEPS` nothing more is said."""
+
+    __slots__ = ("_left", "_root")
+
+    def __init__(self, root: object) -> None:
+        self._root, self._left = root, _STEPS
+
+    def of(self, schema: object, seen: frozenset[str], depth: int) -> list[_Branch]:
+        self._left -= 1
+        if schema is False:
+            return []
+        if not isinstance(schema, Mapping) or depth > _DEPTH or self._left < 0:
+            return [()]
+        branches: list[_Branch] = [(_plain(schema),)]
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference not in seen:
+            target = _resolve(reference, self._root)
+            branches = _both(branches, self.of(target, seen | {reference}, depth + 1))
+        for part in _list(schema.get("allOf")):
+            branches = _both(branches, self.of(part, seen, depth + 1))
+        for keyword in ("anyOf", "oneOf"):
+            options = _list(schema.get(keyword))
+            if options:
+                either = _distinct([part for option in options for part in self.of(option, seen, depth + 1)])
+                branches = _both(branches, either)
+        if schema.get("nullable") is True:
+            branches = [*branches, (_NULL,)]
+        return _distinct(branches)
 
 
 def _plain(schema: _Plain) -> _Plain:
@@ -185,10 +212,10 @@ def _distinct(branches: list[_Branch]) -> list[_Branch]:
 
 def _resolve(reference: str, root: object) -> object:
     """A local JSON pointer; anything else is not followed and says nothing."""
-    if not reference.startswith("#"):
+    if reference != "#" and not reference.startswith("#/"):
         return True
     target = root
-    for part in unquote(reference[1:]).split("/")[1:]:
+    for part in unquote(reference).split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")
         if isinstance(target, Mapping) and name in target:
             target = target[name]
@@ -245,7 +272,7 @@ def _type_of(value: object) -> frozenset[str]:
     if isinstance(value, bool):
         return _NAMES["boolean"]
     if isinstance(value, (int, float)):
-        return _NUMBER if isinstance(value, float) and not value.is_integer() else _NAMES["integer"]
+        return _NUMBER if isinstance(value, float) else _NAMES["integer"]
     if isinstance(value, str):
         return _NAMES["string"]
     return _NAMES["array"] if isinstance(value, list) else _NAMES["object"]

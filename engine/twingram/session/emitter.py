@@ -48,6 +48,8 @@ from .trims import Prose
 __all__ = ["DIRECT", "Emitter", "random_call_id"]
 
 DIRECT = frozenset({"content", "reasoning"})
+_OPEN, _CLOSE, _ABORT, _COMMIT = TagKind.OPEN, TagKind.CLOSE, TagKind.ABORT, TagKind.COMMIT  # an enum is slow to ask
+_CONTENT, _REASONING, _ESCAPED = Sink.CONTENT, Sink.REASONING, Sink.ESCAPED
 _LETTERS = string.ascii_letters + string.digits
 
 
@@ -62,12 +64,17 @@ class _Request(NamedTuple):
     direct: frozenset[str]
 
 
-def random_call_id(index: int = 0) -> str:
+def random_call_id() -> str:
     return "call_" + "".join(secrets.choice(_LETTERS) for _ in range(24))
 
 
 class Emitter:
-    """The output side of one turn. `direct` are the roles whose whole span is text, not only a body inside."""
+    """The output side of one turn.
+
+    `call_id` gives the id of the call with this index; `unknown_tools` passes calls of undeclared tools on ("pass")
+    or gives their markup back as content ("text"); `direct` are the roles whose whole span is text, not only a body in
+    it.
+    """
 
     __slots__ = ("_arguments", "_calls", "_prose", "_request", "_scope", "_sent", "_sink", "_stop")
 
@@ -76,7 +83,7 @@ class Emitter:
         tools: Tools,
         *,
         casts: Literal["quoted", "raw"],
-        call_id: Callable[[int], str] = random_call_id,
+        call_id: Callable[[int], str] = lambda _: random_call_id(),
         limits: Limits = DEFAULT_LIMITS,
         unknown_tools: str = "pass",
         direct: frozenset[str] = DIRECT,
@@ -106,7 +113,8 @@ class Emitter:
         out: list[Delta] = []
         for tag, position in events:
             self._fire(text, tag, position, out)
-        upto = self._within(text, upto, out)
+        if self._arguments is not None or self._stop >= 0:
+            upto = self._within(text, upto, out)
         if self._sink and upto > self._sent:
             self._feed(text, upto, False, out)
         return out if len(out) < 2 else merge(out)
@@ -115,7 +123,8 @@ class Emitter:
         """The end of generation: what is open is incomplete. `reason` is the server's word for why it ended."""
         out: list[Delta] = []
         upto = self._within(text, upto, out)
-        self._settle(text, upto, out)
+        if self._sink and upto > self._sent:
+            self._feed(text, upto, True, out)
         while self._scope is not None:
             scope, self._scope = self._scope, self._scope.parent
             self._cut(text, scope, upto, reason, out)
@@ -129,15 +138,17 @@ class Emitter:
 
     def _fire(self, text: bytearray, tag: Tag, position: int, out: list[Delta]) -> None:
         kind = tag.kind
-        if kind is TagKind.COMMIT:
+        if kind is _COMMIT:
             return
-        position = self._within(text, position, out)
-        self._settle(text, position, out)
-        if kind is TagKind.OPEN:
+        if self._arguments is not None or self._stop >= 0:
+            position = self._within(text, position, out)
+        if self._sink and position > self._sent:
+            self._feed(text, position, True, out)
+        if kind is _OPEN:
             self._open(tag.role, position, out)
-        elif kind is TagKind.CLOSE:
+        elif kind is _CLOSE:
             self._close(text, tag.role, position, out)
-        elif kind is TagKind.ABORT:
+        elif kind is _ABORT:
             self._abort(tag.role, position, out)
         elif self._stop < 0:
             self._stop = position
@@ -221,7 +232,8 @@ class Emitter:
         if arguments is None:
             return
         if scope.state == State.STREAMED:
-            self._emit('"', out)
+            rest = "" if scope.parts else leaf_text(text, scope, position)
+            self._emit(quote(rest)[1:], out)
             return
         value = leaf_text(text, scope, position)
         if role == "key":
@@ -340,21 +352,19 @@ class Emitter:
         self._scope, self._sent = scope, position
         self._sink = sink_of(scope, self._request.direct)
 
-    def _settle(self, text: bytearray, position: int, out: list[Delta]) -> None:
-        """Text up to here is of the present sink, and its last character is over."""
-        if self._sink and position > self._sent:
-            self._feed(text, position, True, out)
-
     def _feed(self, text: bytearray, position: int, final: bool, out: list[Delta]) -> None:
+        """Text up to here is of the present sink. `final`: its last character is over."""
         piece, used = utf_8_decode(text[self._sent : position], "replace", final)
         sink = self._sink
-        if sink == Sink.ESCAPED:
+        if sink == _ESCAPED:
             piece, waiting = unescape(piece, final=final)
             used -= waiting
         self._sent += used
-        if sink == Sink.CONTENT:
-            self._content(self._prose.content(piece), out)
-        elif sink == Sink.REASONING:
+        if sink == _CONTENT:
+            piece = self._prose.content(piece)
+            if piece:
+                out.append(Content(piece))
+        elif sink == _REASONING:
             piece = self._prose.reasoning(piece)
             if piece:
                 out.append(Reasoning(piece))

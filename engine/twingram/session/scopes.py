@@ -12,8 +12,9 @@ end (`leaf_text`).
     dropped, silent, padding   passed over with everything inside
     error                announced by an abort, or alone
 
-Invariants: scopes are immutable, so a chain is shared by all copies of an emitter; a leaf with a body is that body, a
-leaf without one is its span (a string without one is empty); what is passed over inside a leaf is no part of it.
+Invariants: scopes are immutable, so a chain is shared by all copies of an emitter; a leaf with a body is that body, one
+without is its span (a string without is empty, or in double quotes with JSON's escapes); what is passed over inside a
+leaf is no part of it.
 Cost: constant, but for `leaf_text` (linear in the text) and `replaced` (linear in the scopes above the changed one).
 """
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .casts import unescape
+from .casts import SPACE, unescape, unquote
 
 __all__ = [
     "BODIES",
@@ -141,14 +142,19 @@ def resumed(scope: Scope | None, role: str, position: int) -> Scope | None:
 
 def with_body(parent: Scope | None, body: Scope, position: int) -> Scope | None:
     """The leaf `parent` after a body in it has closed."""
-    if parent is None or parent.role not in LEAVES or parent.state == State.STREAMED:
+    if parent is None or parent.role not in LEAVES:
         return parent
+    if parent.state == State.STREAMED:
+        return parent if parent.parts else parent._replace(parts=((position, position, False),))
     before = parent.parts if parent.state == State.BODIED else ()
     return parent._replace(state=State.BODIED, parts=before + _parts(body, position))
 
 
 def leaf_text(text: bytearray, scope: Scope, position: int) -> str:
     """The decoded text of a leaf that closes here."""
+    if scope.role == "string" and scope.state != State.BODIED:
+        span = text[scope.start : position].decode("utf-8", "replace").strip(SPACE)
+        return (unquote(span) or "") if span.startswith('"') else ""
     pieces: list[str] = []
     for start, end, escaped in _parts(scope, position):
         piece = text[start:end].decode("utf-8", "replace")
@@ -157,6 +163,6 @@ def leaf_text(text: bytearray, scope: Scope, position: int) -> str:
 
 
 def _parts(scope: Scope, position: int) -> tuple[_Span, ...]:
-    if scope.state == State.BODIED or scope.role == "string" or scope.mark >= position:
+    if scope.state == State.BODIED or scope.mark >= position:
         return scope.parts
     return (*scope.parts, (scope.mark, position, scope.role == "escaped"))

@@ -40,6 +40,9 @@ class Prose:
         return copy
 
     def content(self, text: str) -> str:
+        if self._held is None and text and text[-1] not in SPACE:
+            self._shown = True
+            return text
         solid = text.rstrip(SPACE)
         if not solid:
             if text:
@@ -70,6 +73,8 @@ class Prose:
         return kept
 
     def reasoning(self, text: str) -> str:
+        if self._block and self._held is None and text and text[-1] not in NEWLINES:
+            return text
         opening = ""
         if not self._block:
             text = text.lstrip(NEWLINES)

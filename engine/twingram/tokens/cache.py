@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from zlib import crc32
 
 import numpy as np
@@ -118,22 +118,28 @@ def store(kind: str, key: bytes, arrays: Arrays) -> None:
     root = folder()
     if root is None:
         return
-    path = _path(root, kind, key)
+    path, data = _path(root, kind, key), _written(kind, key, arrays)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(prefix=".", suffix=".tmp", dir=path.parent, delete=False) as file:
             temporary = Path(file.name)
-            try:
-                file.write(_written(kind, key, arrays))
-            except BaseException:
-                temporary.unlink()
-                raise
+            whole = _write(file, data)
         try:
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink()
-            raise
+            if whole:
+                temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
         _make_room(root)
+
+
+def _write(file: IO[bytes], data: bytes) -> bool:
+    """Whether all of it went through: the disk may be full."""
+    try:
+        file.write(data)
+        file.flush()
+    except OSError:
+        return False
+    return True
 
 
 def _written(kind: str, key: bytes, arrays: Arrays) -> bytes:

@@ -98,28 +98,34 @@ def _key_values(path: str | PathLike[str]) -> dict[str, Any]:
             message = f"{path}: the key-values are damaged at byte {reader.at} ({error}); fetch the file again"
             raise VocabularyError(message) from error
     prefix = b"tokenizer.ggml."
-    return {key[len(prefix) :].decode(): value for key, value in found.items() if key.startswith(prefix)}
+    return {
+        key[len(prefix) :].decode("utf-8", "replace"): value for key, value in found.items() if key.startswith(prefix)
+    }
 
 
 class _File:
     """The key-values that make a vocabulary, checked against each other."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        values: Mapping[str, Any] = _key_values(path)
-        if not values.get("tokens"):
+        values = _key_values(path)
+        pieces, merges = values.get("tokens"), values.get("merges")
+        if not isinstance(pieces, list) or not pieces:
             raise VocabularyError(f"{path}: the file holds no token list; use one that was made with its tokenizer")
-        self.pieces: list[bytes] = values["tokens"]
-        self.types = np.asarray(values.get("token_type", np.ones(len(self.pieces), dtype=np.int32)))
-        self.scores = values.get("scores")
-        self.merges: list[bytes] | None = values.get("merges")
-        if len(self.types) != len(self.pieces):
-            raise VocabularyError(f"{path}: {len(self.pieces)} tokens but {len(self.types)} token types")
+        self.pieces: list[bytes] = pieces
+        self.merges: list[bytes] | None = merges if isinstance(merges, list) else None
+        self.types = self._one_a_token(path, values.get("token_type", np.ones(len(pieces), dtype=np.int32)))
+        self.scores = self._one_a_token(path, values["scores"]) if "scores" in values else None
         known = set(self.pieces)
         self.byte_level = not (self.types == _BYTE).any() and all(char.encode() in known for char in BYTE_LEVEL)
         if not self.byte_level and not (self.types == _BYTE).any():
             raise VocabularyError(
                 f"{path}: neither a byte-level vocabulary nor one with a token for every byte; use tokenizer.json"
             )
+
+    def _one_a_token(self, path: str | PathLike[str], numbers: object) -> NDArray[Any]:
+        if isinstance(numbers, np.ndarray) and len(numbers) == len(self.pieces):
+            return numbers
+        raise VocabularyError(f"{path}: the types and scores of tokens do not match the {len(self.pieces)} tokens")
 
     def tokens(self) -> list[bytes]:
         return [self._spelt(piece, kind) for piece, kind in zip(self.pieces, self.types.tolist(), strict=True)]

@@ -42,10 +42,10 @@ def read_table(text: str | bytes, source: str) -> TokenTable:
     tokens: dict[int, bytes] = {}
     try:
         for piece, token_id in _model_tokens(config["model"]):
-            tokens[token_id] = spelt(piece)
+            tokens[int(token_id)] = spelt(piece)
         special = set()
         for added in config.get("added_tokens") or ():
-            token_id, content = added["id"], added["content"]
+            token_id, content = int(added["id"]), added["content"]
             tokens[token_id] = content.encode("utf-8") if added.get("special") else spelt(content)
             if added.get("special"):
                 special.add(token_id)

@@ -10,8 +10,7 @@ Source: the tiktoken library's file format.
 
 from __future__ import annotations
 
-from binascii import Error as Base64Error
-from binascii import a2b_base64
+from base64 import b64decode
 from os import PathLike
 from pathlib import Path
 
@@ -47,8 +46,8 @@ def _ranks(path: str | PathLike[str]) -> dict[bytes, int]:
                 continue
             try:
                 token, rank = line.split()
-                found[a2b_base64(token, strict_mode=True)] = int(rank)
-            except (ValueError, Base64Error) as error:
+                found[b64decode(token, validate=True)] = int(rank)
+            except ValueError as error:
                 message = f"{path}:{number}: not a line of a rank file, which holds a base64 word and a number"
                 raise VocabularyError(message) from error
     if not found or min(found.values()) < 0:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ _SMALL = 4096  # nodes of a trie in which whole sweeps are never worth while
 _FEW = 24  # pairs that plain Python follows faster than numpy does
 
 Nodes = NDArray[np.intp]
-States = NDArray[np.integer]
+States = NDArray[Any]  # of the table's own width
 
 
 class ByteAutomaton(Protocol):
@@ -39,7 +39,7 @@ class ByteAutomaton(Protocol):
     @property
     def rows(self) -> list[list[int]]: ...
     @property
-    def table(self) -> NDArray[np.generic]: ...
+    def table(self) -> NDArray[Any]: ...
     @property
     def accept(self) -> bytes: ...
     @property
@@ -83,7 +83,7 @@ class Sweep:
         return self.node_chars[self._places]
 
     @cached_property
-    def _places(self) -> NDArray[np.integer]:
+    def _places(self) -> NDArray[np.int32]:
         """Of each entry, where its node stands in `nodes`."""
         place = np.empty(len(self.trie), dtype=np.int32)  # pages that are not touched cost nothing
         place[self.nodes] = np.arange(len(self.nodes), dtype=np.int32)
@@ -173,7 +173,7 @@ def _expand(start: NDArray[np.integer], count: NDArray[np.integer]) -> Nodes:
     return np.repeat(start - (ends - count), count) + np.arange(total, dtype=np.intp)
 
 
-def _run(trie: TokenTrie, table: NDArray[np.generic], state: int, node: int) -> tuple[Nodes, States]:
+def _run(trie: TokenTrie, table: NDArray[Any], state: int, node: int) -> tuple[Nodes, States]:
     flat = table.reshape(-1)
     nodes, states = np.array([node], dtype=np.intp), np.array([state], dtype=table.dtype)
     if not state:
@@ -291,7 +291,7 @@ def _step_pairs(
 
 
 def _run_pairs(
-    trie: TokenTrie, table: NDArray[np.generic], pairs: list[tuple[int, int, int]]
+    trie: TokenTrie, table: NDArray[Any], pairs: list[tuple[int, int, int]]
 ) -> tuple[list[Nodes], list[Nodes]] | None:
     """The rest of `difference` with numpy: nodes alive from the one state only, and from the other only.
 

@@ -2,12 +2,11 @@
 
 In: byte strings (slices of one block) with their token ids. Out: `TokenTrie`, nodes numbered breadth first.
 Invariants: node 0 is the root; the children of node n are `first_child[n] .. first_child[n + 1] - 1`, sorted by the
-byte on their edge, so that one `bytes.find` finds a child; all nodes of one depth are neighbours (`level_start`). A second
-order, depth first, lists the tokens so that those below one node are neighbours as well (`subtree`).
-Cost: built level by level with numpy, one sort a level, about 0.3 s for 262,144 tokens; no Python object per node, so
+byte on their edge, so that one `bytes.find` finds a child; all nodes of one depth are neighbours (`level_start`). A
+second order, depth first, lists the tokens so that those below one node are neighbours as well (`subtree_entries`).
+Cost: built level by level with numpy, one sort a level, about 0.2 s for 262,144 tokens; no Python object per node, so
 the garbage collector sees a dozen arrays.
-Source: M. Moskal's note on token tries in llguidance gives the idea of a flat trie; breadth first order is ours, as it
-lets numpy take one level in one step (`sweep`).
+Source: a trie as arrays (E. Fredkin, "Trie Memory", 1960), breadth first so that numpy takes a level in one step.
 """
 
 from __future__ import annotations

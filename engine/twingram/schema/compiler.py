@@ -1,0 +1,282 @@
+"""The driver: from a schema to one expression.
+
+In: a JSON Schema, the shape of a tool's arguments or the spelling of a value, options. Out: a `CompiledSchema`: the
+expression of the values that the schema admits and the format can write, and what became of each keyword. Where nothing
+is left, `SchemaError` names the place and the keyword.
+
+A place is compiled once for each set of schemas that meet there. Places are worked off with a stack of our own, parts
+before wholes; a place that is met again while its parts are being compiled becomes a definition, spoken of by
+reference. Definitions that nothing satisfies (a required member that needs itself) are found when all is built; the
+schema is then compiled once more without them.
+Invariant: `NOTHING` never stands inside an expression.
+Cost: linear in the schema, about 0.2 ms for a tool of five parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from ..automaton.choice import alt
+from ..automaton.expression import NOTHING, Expr
+from ..automaton.recursion import Definitions, reference
+from ..errors import LimitExceeded, SchemaError
+from ..grammar.spelling import ObjectShape, Spelling
+from .arrays import ArrayPlan
+from .context import Context
+from .forms import Forms
+from .keywords import PLAIN_SCALAR
+from .literals import Literals
+from .numbers import numbers
+from .objects import ObjectPlan
+from .options import SchemaOptions
+from .report import CompiledSchema, Placed, Refusal
+from .stated import Branch, Types, admitted, listed_values, types_as_read
+from .strings import strings
+
+__all__ = ["SchemaOptions", "compile_arguments", "compile_value"]
+
+_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+_SCALARS = frozenset({"string", "integer", "number", "boolean", "null"})
+_ORDER = ("object", "array", "number", "integer", "boolean", "null", "string")
+
+Plan: TypeAlias = "ObjectPlan | ArrayPlan"
+
+
+def compile_arguments(
+    schema: Any, shape: ObjectShape, *, tool: str = "", options: SchemaOptions | None = None
+) -> CompiledSchema:
+    """The arguments of a tool. Without a schema there are none."""
+    document = _NO_PARAMETERS if schema is None else schema
+    return _compile(document, Forms(None, shape), tool, options or SchemaOptions())
+
+
+def compile_value(
+    schema: Any, spelling: Spelling, *, options: SchemaOptions | None = None, tool: str = ""
+) -> CompiledSchema:
+    """The values that a schema admits, as one rule of values spells them."""
+    return _compile(schema, Forms.of(spelling), tool, options or SchemaOptions())
+
+
+def _compile(document: Any, forms: Forms, tool: str, options: SchemaOptions) -> CompiledSchema:
+    dead: frozenset[Hashable] = frozenset()
+    while True:
+        run = _Run(Context(document, options, tool), dead)
+        root = run.compile(Placed(document, "$"), forms)
+        found = run.definitions.settle() if run.definitions.bodies else set()
+        if not found:
+            break
+        dead |= found
+    if root.result is None or root.result is NOTHING:
+        path, keyword, reason = root.refusal or Refusal("$", "", "nothing satisfies it")
+        hint = "" if "type" in keyword else "no value of this schema can be written; relax the schema"
+        raise SchemaError(f"unsatisfiable: {reason}", tool=tool, path=path, keyword=keyword, hint=hint)
+    return CompiledSchema(root.result, run.rest.report)
+
+
+class _Node:
+    """One place: the schemas that meet there, and what they become."""
+
+    __slots__ = ("branches", "depth", "forms", "key", "parts", "path", "read", "refusal", "result", "schemas", "ways")
+
+    def __init__(self, key: Hashable, schemas: tuple[Placed, ...], forms: Forms, path: str, depth: int) -> None:
+        self.key, self.schemas, self.forms, self.path, self.depth = key, schemas, forms, path, depth
+        self.read: Types | str = "own"  # the types that a reader admits here; "own": those of the place itself
+        self.result: Expr | None = None
+        self.refusal: Refusal | None = None
+        self.branches: list[Branch] = []
+        self.ways: list[Expr | Refusal | Plan] = []
+        self.parts: list[list[Expr | _Node]] = []  # for each plan among the ways, its parts
+
+
+class _Run:
+    """One compilation. `dead` names the definitions that nothing satisfies."""
+
+    def __init__(self, rest: Context, dead: frozenset[Hashable]) -> None:
+        self.rest, self.dead = rest, dead
+        self.definitions = Definitions()
+        self.literals = Literals(rest.report, rest.checker, rest.options)
+        self._nodes: dict[Hashable, _Node] = {}
+        self._open: dict[int, bool] = {}  # id of a node whose parts are being compiled -> whether it was met again
+
+    def compile(self, placed: Placed, forms: Forms) -> _Node:
+        """Compile a place and all below it."""
+        root = self._node((placed,), forms, 0)
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node.result is not None:
+                stack.pop()
+            elif id(node) not in self._open:
+                self._open[id(node)] = False
+                self._expand(node)
+                stack += [
+                    part for parts in reversed(node.parts) for part in reversed(parts)
+                    if isinstance(part, _Node) and part.result is None and id(part) not in self._open
+                ]  # fmt: skip
+            else:
+                self._finish(node)
+                stack.pop()
+        return root
+
+    # -- down: from schemas to plans -----------------------------------------------------------------------------------
+
+    def _part(self, schemas: Sequence[Placed], forms: Forms, node: _Node, read: Types | str) -> Expr | _Node:
+        """What stands for a part: its expression if that is known at once, else its place."""
+        if not schemas:
+            return forms.anything
+        if len(schemas) == 1 and read == "own":
+            schema = schemas[0].schema
+            if schema is True:
+                return forms.anything
+            if isinstance(schema, Mapping) and schema.keys() <= PLAIN_SCALAR:
+                name = schema.get("type")
+                if isinstance(name, str) and name in _SCALARS and name in forms.types | {"integer"}:
+                    self.rest.report.read(schemas[0])
+                    return forms.plain(name)
+        made = self._node(tuple(self.rest.resolver.direct(each) for each in schemas), forms, node.depth + 1, read)
+        if made.depth > self.rest.limits.schema_depth:
+            name, most = "schema_depth", self.rest.limits.schema_depth
+            raise LimitExceeded(name, most, f"the schema is nested too deeply at {node.path[:200]}")
+        return made
+
+    def _node(self, schemas: tuple[Placed, ...], forms: Forms, depth: int, read: Types | str = "own") -> _Node:
+        unique = {id(placed.schema): placed for placed in schemas}
+        key = (tuple(unique), id(forms), read)
+        found = self._nodes.get(key)
+        if found is None:
+            path = schemas[0].path
+            found = self._nodes[key] = _Node((path, len(self._nodes)), tuple(unique.values()), forms, path, depth)
+            found.read = read
+        return found
+
+    def _expand(self, node: _Node) -> None:
+        node.branches = self.rest.resolver.branches(node.schemas)
+        forms = node.forms
+        if () in node.branches:
+            node.ways.append(forms.anything)
+            return
+        read: Types = None
+        if forms.raw:
+            read = types_as_read(node.branches) if isinstance(node.read, str) else node.read
+        for branch in node.branches:
+            self._ways(node, branch, read)
+        for way in node.ways:
+            if isinstance(way, (ObjectPlan, ArrayPlan)):
+                self._plan_parts(node, way)
+
+    def _ways(self, node: _Node, branch: Branch, read: Types) -> None:
+        forms, report, limits = node.forms, self.rest.report, self.rest.limits
+        if any(listed_values(schema) is not None for schema, _ in branch):
+            node.ways.append(self.literals.build(branch, forms, read))
+            return
+        types = admitted(branch)
+        for name in _ORDER:
+            if name not in types or (name == "integer" and "number" in types):
+                continue
+            if name not in forms.types and name != "integer":
+                if forms.types != {"object"}:
+                    node.ways.append(Refusal(node.path, "type", f"the format has no {name} here"))
+            elif name == "object":
+                node.ways.append(ObjectPlan(branch, forms, node.path, self.rest))
+            elif name == "array":
+                node.ways.append(ArrayPlan(branch, forms, node.path, report))
+            elif name == "string":
+                node.ways.append(strings(branch, forms, read, report, limits))
+                self._note_unions(node, read)
+            elif name in ("integer", "number"):
+                node.ways.append(numbers(name, branch, forms, report, limits))
+            else:
+                node.ways.append(forms.plain(name))
+        if not types & (forms.types | {"integer"}):
+            reason = "arguments are an object" if types else "the types exclude each other"
+            node.ways.append(Refusal(node.path, "type", reason))
+
+    def _note_unions(self, node: _Node, read: Types) -> None:
+        """Say where a string is not written because it might be read as something else."""
+        if not node.forms.raw:
+            return
+        others = {"array", "object", "number"} if read is None else read & {"array", "object", "number"}
+        if others & {"array", "object"}:
+            reason = "a text made of nothing but JSON lexemes is not written as a string, even where it is no JSON"
+            self.rest.report.narrow(node.path, "type", reason)
+
+    def _plan_parts(self, node: _Node, plan: Plan) -> None:
+        forms = plan.part_forms
+        parts: list[Expr | _Node] = []
+        for index, schemas in enumerate(plan.parts):
+            read: Types | str = "own"
+            if forms.raw and len(node.branches) > 1 and isinstance(plan, ObjectPlan):
+                read = self._read_across(node, plan, index)
+            parts.append(self._part(schemas, forms, node, read))
+        node.parts.append(parts)
+
+    def _read_across(self, node: _Node, plan: ObjectPlan, index: int) -> Types | str:
+        """The types of a member under all alternatives of the object: a reader does not know which one is written."""
+        plans = [way for way in node.ways if isinstance(way, ObjectPlan)]
+        if len(plans) == 1:
+            return "own"
+        found: frozenset[str] = frozenset()
+        for other in plans:
+            if index < len(plan.members):
+                schemas = list(other.keys.values_of(plan.members[index].name))
+            else:
+                schemas = [placed for free in other.free for placed in free.values]
+            if schemas:
+                types = types_as_read(self.rest.resolver.branches(schemas))
+                if types is None:
+                    return None
+                found |= types
+        return found or None
+
+    # -- up: from parts to expressions ---------------------------------------------------------------------------------
+
+    def _finish(self, node: _Node) -> None:
+        exprs: list[Expr] = []
+        refusals: list[Refusal] = []
+        rows = iter(node.parts)
+        for way in node.ways:
+            made = self._build(way, next(rows)) if isinstance(way, (ObjectPlan, ArrayPlan)) else way
+            if isinstance(made, Refusal):
+                refusals.append(made)
+            elif made is not NOTHING:
+                exprs.append(made)
+        node.result = self._defined(node, alt(exprs))
+        if node.result is NOTHING:
+            node.refusal = _summary(node, refusals)
+        else:
+            for refusal in refusals:
+                self.rest.report.refuse(refusal)
+
+    def _build(self, plan: Plan, parts: list[Expr | _Node]) -> Expr | Refusal:
+        exprs = [self._expr(part) if isinstance(part, _Node) else part for part in parts]
+        refusals = [part.refusal if isinstance(part, _Node) else None for part in parts]
+        return plan.build(exprs, refusals)
+
+    def _expr(self, node: _Node) -> Expr:
+        if node.result is not None:
+            return node.result
+        if node.key in self.dead:
+            node.refusal = Refusal(node.path, "$ref", "it needs itself without end")
+            return NOTHING
+        self._open[id(node)] = True
+        return reference(self.definitions, node.key)
+
+    def _defined(self, node: _Node, expr: Expr) -> Expr:
+        """The expression of a place, by reference if it was met inside itself."""
+        if node.key in self.dead:
+            return NOTHING
+        if self._open.pop(id(node)) and expr is not NOTHING:
+            self.definitions.bodies[node.key] = expr
+            return reference(self.definitions, node.key)
+        return expr
+
+
+def _summary(node: _Node, refusals: list[Refusal]) -> Refusal:
+    """Why nothing satisfies a place."""
+    if not refusals:
+        return Refusal(node.path, "", "the schema is false")
+    first = refusals[0]
+    if len(refusals) == 1:
+        return first
+    return first._replace(reason=f"{first.reason}; nor can any other alternative be written")

@@ -1,0 +1,227 @@
+"""Forms: what the values at one kind of place are made of, and what was built from that once and for all.
+
+In: a `Spelling`, or the `ObjectShape` of arguments. Out: a `Forms`, which gives the pieces of each type, the
+expressions of types that nothing restricts, and the expression of any value at all.
+
+Places whose values follow the same rule share one `Forms` (it hangs on the grammar's compiler), so that what does not
+depend on a schema is built once for each format, not once a request.
+Invariant: any value is one reference a rule, however deep it nests.
+Cost: a few milliseconds, once for each rule of values.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+
+from ..automaton.choice import alt, maybe
+from ..automaton.dfa import Dfa, difference, intersect, literals
+from ..automaton.expression import NOTHING, Expr, repeat, seq, text
+from ..automaton.members import ObjectTemplate, members
+from ..automaton.numbers import integer_dfa, number_dfa
+from ..automaton.recursion import Definitions, reference
+from ..automaton.regex import pattern_dfa
+from ..grammar.spelling import ArrayShape, ObjectShape, Spelling, StringShape
+from ..limits import Limits
+from .readings import read_as
+from .stated import Types
+
+__all__ = ["Forms", "both"]
+
+_OTHER_TYPES = frozenset({"null", "boolean", "integer", "number", "array", "object"})
+
+
+class Forms:
+    """The pieces of values at one kind of place."""
+
+    def __init__(self, spelling: Spelling | None, shape: ObjectShape | None = None) -> None:
+        self._spelling = spelling
+        self._plain: dict[str, Expr] = {}  # scalar type -> its unrestricted values
+        self._keys: dict[tuple[str, ...], Dfa] = {}  # declared keys -> the keys that are free beside them
+        self._any: Expr | None = None
+        if shape is not None:
+            self.object = shape
+        self.types: frozenset[str] = frozenset({"object"}) if spelling is None else spelling.types
+        self.raw = spelling is not None and spelling.raw
+
+    @classmethod
+    def of(cls, spelling: Spelling) -> Forms:
+        """The forms of this spelling, shared with all spellings of the same rule."""
+        kept = spelling.compiler.kept
+        found = kept.get(spelling.rule)
+        if not isinstance(found, Forms):
+            found = kept[spelling.rule] = cls(spelling)
+        return found
+
+    @property
+    def spelling(self) -> Spelling:
+        assert self._spelling is not None, "arguments are an object and nothing else"
+        return self._spelling
+
+    @cached_property
+    def object(self) -> ObjectShape:
+        return self.spelling.object
+
+    @cached_property
+    def array(self) -> ArrayShape:
+        return self.spelling.array
+
+    @cached_property
+    def string(self) -> StringShape:
+        return self.spelling.string
+
+    @cached_property
+    def number(self) -> tuple[Expr, Expr, Dfa]:
+        return self.spelling.number
+
+    @cached_property
+    def member(self) -> Forms:
+        """The forms of the values of members."""
+        return Forms.of(self.object.value)
+
+    @cached_property
+    def item(self) -> Forms:
+        """The forms of the items of arrays."""
+        return Forms.of(self.array.item)
+
+    # -- values that no schema restricts -------------------------------------------------------------------------------
+
+    def plain(self, name: str) -> Expr:
+        """All values of a scalar type."""
+        found = self._plain.get(name)
+        if found is None:
+            found = self._plain[name] = self._make_plain(name)
+        return found
+
+    def _make_plain(self, name: str) -> Expr:
+        if name not in self.types and not (name == "integer" and "number" in self.types):
+            return NOTHING
+        if name == "string":
+            return self.text(self.string.body)
+        if name == "boolean":
+            return alt((self.word("true"), self.word("false")))
+        if name == "null":
+            return self.word("null")
+        return self.digits(integer_dfa(None, None) if name == "integer" else number_dfa())
+
+    def word(self, name: str) -> Expr:
+        """`true`, `false` or `null`."""
+        return self.spelling.word(name)
+
+    def text(self, body: Dfa) -> Expr:
+        """Strings with a body of this language."""
+        return seq(self.string.before, text(body), self.string.after)
+
+    def digits(self, dfa: Dfa) -> Expr:
+        """Numbers of this language."""
+        before, after, terminal = self.number
+        return seq(before, text(both(terminal, dfa)), after)
+
+    def body(self, read: Types) -> Dfa:
+        """The bodies of strings where values of the types `read` stand beside them."""
+        body = self.string.body
+        if not self.raw:
+            return body
+        others = _OTHER_TYPES if read is None else read & _OTHER_TYPES
+        return _clear(body, others) if others else body
+
+    def free_keys(self, declared: tuple[str, ...], limits: Limits) -> Dfa:
+        """Bodies of the keys that are none of the declared ones, however those are spelt."""
+        found = self._keys.get(declared)
+        if found is None:
+            key = self.object.key
+            if not declared:
+                return key.body
+            if key.table == "raw":
+                taken = literals((name.encode("utf-8", "surrogatepass") for name in declared), limits=limits)
+                found = difference(key.body, taken, limits=limits)
+            else:
+                pattern = f"^(?:{'|'.join(map(_escaped, declared))})$"
+                left = pattern_dfa(pattern, spelling=key.table, negate=True, limits=limits)
+                found = intersect(key.body, left, limits=limits)
+            if len(self._keys) >= 256:
+                self._keys.clear()
+            self._keys[declared] = found
+        return found
+
+    # -- any value -----------------------------------------------------------------------------------------------------
+
+    @property
+    def anything(self) -> Expr:
+        """Any value: one reference."""
+        if self._any is None:
+            self._define()
+        assert self._any is not None
+        return self._any
+
+    def _define(self) -> None:
+        definitions = Definitions()
+        group = self._group()
+        made = {forms: reference(definitions, number) for number, forms in enumerate(group)}
+        for number, forms in enumerate(group):
+            member = made.get(forms.member) or forms.member._any if "object" in forms.types else None
+            item = made.get(forms.item) or forms.item._any if "array" in forms.types else None
+            definitions.bodies[number] = forms._any_of(member or NOTHING, item or NOTHING)
+        definitions.settle()
+        for forms, expr in made.items():
+            forms._any = expr
+
+    def _group(self) -> list[Forms]:
+        """The forms below this one whose any value is not defined yet."""
+        group = [self]
+        for forms in group:
+            below = [forms.member] if "object" in forms.types else []
+            below += [forms.item] if "array" in forms.types else []
+            group += [each for each in dict.fromkeys(below) if each._any is None and each not in group]
+        return group
+
+    def _any_of(self, member: Expr, item: Expr) -> Expr:
+        ways = [self.free_object(member)] if "object" in self.types else []
+        if "array" in self.types:
+            ways.append(self.list_of(item, 0, None))
+        ways += [self.plain(name) for name in ("number", "boolean", "null") if name in self.types]
+        if "string" in self.types:
+            ways.append(self.text(self.body(None)))
+        return alt(ways)
+
+    def free_object(self, value: Expr) -> Expr:
+        """Objects with any keys."""
+        shape = self.object
+        tail = seq(shape.key.after, shape.between, value, shape.member_after)
+        template = ObjectTemplate(
+            (), before=seq(shape.member_before, shape.key.before), separator=shape.separator,
+            free=seq(text(shape.key.body), tail),
+        )  # fmt: skip
+        return seq(shape.before, members(template), shape.after)
+
+    def list_of(self, item: Expr, low: int, high: int | None) -> Expr:
+        """Arrays of `low` to `high` items."""
+        shape = self.array
+        return seq(shape.before, row_of(item, shape.separator, low, high), shape.after)
+
+
+def row_of(item: Expr, separator: Expr, low: int, high: int | None) -> Expr:
+    """`low` to `high` items with the separator between them."""
+    if high is not None and high < low:
+        return NOTHING
+    if high == 0:
+        return seq()
+    more = seq(separator, item)
+    rest = repeat(more, max(0, low - 1)) if high is None else repeat(more, max(0, low - 1), high - 1)
+    some = seq(item, rest)
+    return some if low else maybe(some)
+
+
+@lru_cache(maxsize=1024)
+def both(one: Dfa, other: Dfa, limits: Limits | None = None) -> Dfa:
+    """What two automata share; boundary flags of the first."""
+    return intersect(one, other) if limits is None else intersect(one, other, limits=limits)
+
+
+@lru_cache(maxsize=256)
+def _clear(body: Dfa, others: frozenset[str]) -> Dfa:
+    return difference(body, read_as(others))
+
+
+def _escaped(name: str) -> str:
+    """A name as a pattern that matches it alone."""
+    return "".join(f"\\u{{{ord(char):x}}}" if not char.isalnum() or not char.isascii() else char for char in name)

@@ -1,0 +1,168 @@
+"""Keys of objects: which are admitted, and which schemas speak of the value under a key.
+
+In: schemas that hold together. Out: the schemas of a given key's value; and the classes of free keys: languages of keys
+that do not meet, each with the schemas of its values.
+
+`patternProperties` split the free keys: a class is the keys that match some of the patterns and none of the others, so
+that several patterns may match one key. `propertyNames` narrow all of them.
+Cost: one or two products of automata a pattern; nothing where no key is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ..automaton.dfa import Dfa, literals
+from ..automaton.expression import INFINITE
+from ..automaton.regex import RegexError, pattern_dfa
+from ..errors import LimitExceeded
+from .context import Context
+from .forms import Forms, both
+from .keywords import ANNOTATIONS
+from .report import Placed, step
+from .stated import Branch, admitted, listed_values
+from .strings import narrowed_by
+
+__all__ = ["FreeKeys", "KeyRule"]
+
+_MOST_CLASSES = 32
+_OF_NAMES = ANNOTATIONS | {"type", "pattern", "minLength", "maxLength", "enum", "const"}
+
+
+class FreeKeys(NamedTuple):
+    """A class of free keys: their bodies, how many characters they have, and the schemas of their values."""
+
+    dfa: Dfa
+    low: int
+    high: int
+    values: tuple[Placed, ...]
+
+
+class KeyRule:
+    """What schemas that hold together say of keys."""
+
+    def __init__(self, branch: Branch, forms: Forms, rest: Context) -> None:
+        self.branch, self.forms, self.rest = branch, forms, rest
+        self.patterned = any("patternProperties" in schema for schema, _ in branch)
+        self.named = any("propertyNames" in schema for schema, _ in branch)
+
+    @cached_property
+    def patterns(self) -> list[list[tuple[str, Placed]]]:
+        """For each schema its key patterns that can be read."""
+        return [list(self._patterns(placed)) for placed in self.branch]
+
+    def _patterns(self, placed: Placed) -> Iterator[tuple[str, Placed]]:
+        schema, path = placed
+        listed = schema.get("patternProperties")
+        if listed is not None and not isinstance(listed, Mapping):
+            self.rest.report.malformed(path, "patternProperties", "an object")
+            return
+        for pattern, child in (listed or {}).items():
+            try:
+                pattern_dfa(pattern, limits=self.rest.limits)
+            except RegexError as error:
+                self.rest.report.relax(path, "patternProperties", error.construct)
+            except LimitExceeded as error:
+                self.rest.report.relax(path, "patternProperties", str(error))
+            else:
+                yield pattern, Placed(child, f"{path}.patternProperties{step(pattern)}")
+
+    # -- declared keys -------------------------------------------------------------------------------------------------
+
+    def values_of(self, name: str) -> Iterator[Placed]:
+        """The schemas of the value under this key."""
+        for index, (schema, path) in enumerate(self.branch):
+            properties = schema.get("properties")
+            found = False
+            if isinstance(properties, Mapping) and name in properties:
+                found = True
+                yield Placed(properties[name], f"{path}.properties{step(name)}")
+            if self.patterned:
+                text = name.encode("utf-8", "replace")
+                for pattern, placed in self.patterns[index]:
+                    if pattern_dfa(pattern, limits=self.rest.limits).matches(text):
+                        found = True
+                        yield placed
+            if not found and schema.get("additionalProperties", True) is not True:
+                yield Placed(schema["additionalProperties"], f"{path}.additionalProperties")
+
+    def admits(self, name: str) -> bool:
+        """Whether `propertyNames` admit this key."""
+        if not self.named:
+            return True
+        return all(
+            self.rest.checker.holds(name, Placed(schema["propertyNames"], f"{path}.propertyNames"))
+            for schema, path in self.branch
+            if "propertyNames" in schema
+        )
+
+    # -- free keys -----------------------------------------------------------------------------------------------------
+
+    def classes(self, declared: tuple[str, ...]) -> list[FreeKeys]:
+        """The classes of keys that are not declared."""
+        if not self.patterned and any(schema.get("additionalProperties") is False for schema, _ in self.branch):
+            return []
+        body, low, high = self._named(self.forms.free_keys(declared, self.rest.limits))
+        split: list[tuple[Dfa, tuple[int, ...]]] = [(body, ())]  # keys, and which patterns they match
+        rows = self.patterns if self.patterned else ()
+        flat = [(index, pattern, placed) for index, row in enumerate(rows) for pattern, placed in row]
+        for number, (_, pattern, placed) in enumerate(flat):
+            finer = list(self._split(split, number, pattern))
+            if len(finer) > _MOST_CLASSES:
+                self.rest.report.relax(placed.path, "patternProperties", "too many patterns overlap")
+            else:
+                split = finer
+        found = []
+        for dfa, matched in split:
+            if dfa.start:
+                hits = [(flat[number][0], flat[number][2]) for number in matched]
+                found.append(FreeKeys(dfa, low, high, tuple(self._values(hits))))
+        return found
+
+    def _split(
+        self, classes: list[tuple[Dfa, tuple[int, ...]]], number: int, pattern: str
+    ) -> Iterator[tuple[Dfa, tuple[int, ...]]]:
+        table, limits = self.forms.object.key.table, self.rest.limits
+        yes = pattern_dfa(pattern, spelling=table, limits=limits)
+        no = pattern_dfa(pattern, spelling=table, negate=True, limits=limits)
+        for dfa, matched in classes:
+            for side, names in ((yes, (*matched, number)), (no, matched)):
+                part = both(side, dfa, limits)
+                if part.start:
+                    yield part, names
+
+    def _values(self, hits: list[tuple[int, Placed]]) -> Iterator[Placed]:
+        """The schemas of the values of a class, given the patterns that match: (place in the branch, schema)."""
+        for index, (schema, path) in enumerate(self.branch):
+            own = [placed for at, placed in hits if at == index]
+            yield from own
+            if not own and schema.get("additionalProperties", True) is not True:
+                yield Placed(schema["additionalProperties"], f"{path}.additionalProperties")
+
+    def _named(self, body: Dfa) -> tuple[Dfa, int, int]:
+        """The keys that `propertyNames` leave, and their lengths."""
+        low, high = 0, INFINITE
+        for schema, path in self.branch if self.named else ():
+            placed = Placed(schema["propertyNames"], f"{path}.propertyNames") if "propertyNames" in schema else None
+            if placed is None or placed.schema is True:
+                continue
+            if not isinstance(placed.schema, Mapping) or "string" not in admitted((placed,)):
+                body = literals(())
+                continue
+            self.rest.resolver.check(placed)
+            body, least, most = self._name_texts(placed, body)
+            low, high = max(low, least), min(high, most)
+        return body, low, high
+
+    def _name_texts(self, placed: Placed, body: Dfa) -> tuple[Dfa, int, int]:
+        schema: Mapping[str, Any] = placed.schema
+        key = self.forms.object.key
+        for keyword in schema.keys() - _OF_NAMES:
+            self.rest.report.relax(placed.path, str(keyword), "not enforced for keys that are not declared")
+        values = listed_values(schema)
+        if values is not None:
+            spelt = (key.spell(value) for value in values if isinstance(value, str))
+            body = both(literals(text for text in spelt if text is not None), body)
+        return narrowed_by((placed,), body, key.table, self.rest.report, self.rest.limits)

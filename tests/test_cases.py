@@ -1,0 +1,144 @@
+"""The cases reduced from public bug reports: right answers at every split, and masks that allow and forbid as they must.
+
+A case whose expectation the formats' decisions overrule is corrected in `DECIDED`, with the reason. A case that needs a
+set-up of its own, or something that is not built yet, is in `NOT_HERE`, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import twingram as tg
+
+CASES = [json.loads(line) for line in (Path(__file__).parent / "cases" / "cases.jsonl").read_text("utf-8").splitlines()]
+PARSE = [case for case in CASES if case["area"] in ("parse", "server")]
+MASKS = [case for case in CASES if case["area"] in ("mask", "schema")]
+
+# Deviations of models that the grammars do not read yet. The parser says so with an error; it never invents a call.
+NOT_READ = {
+    "g4-paren-kwargs": "round brackets and key=value",
+    "g4-equals-sep": "key=value and single quotes",
+    "g4-json-quoted-in-array": "double quotes",
+    "g4-content-literal-opener": "an opener that nothing call-like follows is an error, not yet text",
+    "at-call-in-user-channel-real": "a block without any header, with white space inside",
+    "at-swallowed-param-open": "TOOL.PARAM glued together",
+    "at-message-token-replaces-name-end": "a control token in place of the end of a name",
+    "at-message-token-inside-name": "a control token in a name",
+    "at-truncated-header": "an incomplete header is content, not yet an error",
+    "g4-missing-open-delim": "a missing opening delimiter",
+    "g4-missing-open-delim-comma": "a missing opening delimiter",
+    "g4-interior-delims": "literal quotes written with the delimiter are not guessed: the call ends in an error",
+    "g4-bare-word-string": "bare words",
+    "g4-single-quote-dangling-delim": "single quotes",
+    "g4-backtick-value": "back quotes",
+    "g4-nullable-bare": "bare words",
+    "g4-none-literal": "None for null",
+    "g4-turn-instead-of-close": "a stop marker in place of the closer",
+    "g4-thought-without-open": "a thought without its opener",
+    "g4-json-string-toplevel": "double quotes and white space",
+    "g4-whitespace-pretty": "white space between members",
+    "g4-single-quote-regex": "single quotes",
+    "at-forged-wrapper-in-value": "the whole forged text as data: an invoke's end is not yet tied to its name",
+    "g4-history-quoted-imitation": "double-quoted keys",
+}
+# Masks that need something else.
+NOT_HERE = {
+    "at-prompt-prefix-split": "generation starts at a header, never inside prose",
+    "at-structured-output-user-channel": "response_schema is not built yet",
+    "sc-token-crosses-delimiter": "response_schema is not built yet",
+    "sc-ff-newlines": "response_schema is not built yet",
+}
+
+
+@pytest.mark.parametrize("case", PARSE, ids=[case["id"] for case in PARSE])
+def test_parse(case: dict[str, Any]) -> None:
+    whole = _read(case, [case["input"].encode()])
+    if case["id"] in NOT_READ:
+        assert case["judgement"], "only what reasonable people may read otherwise can wait"
+        assert len(whole.calls) <= len(case["expect"]["calls"] or ()), "nothing is invented"
+    else:
+        _check(case, whole)
+    for pieces in _splits(case["input"].encode()):
+        assert _read(case, pieces) == whole, pieces
+
+
+def _check(case: dict[str, Any], message: tg.Message) -> None:
+    expect = case["expect"]
+    assert (message.content or "").strip() == (expect["content"] or "").strip()
+    assert (message.reasoning or "").strip() == (expect["reasoning"] or "").strip()
+    if expect["calls"] is None:  # `must` says it in words: here always that an error is reported
+        assert message.errors or message.incomplete_calls
+    else:
+        assert [(call.name, call.value) for call in message.calls] == [
+            (call["name"], call["arguments"]) for call in expect["calls"]
+        ]
+
+
+def _read(case: dict[str, Any], pieces: list[bytes]) -> tg.Message:
+    ids = iter(range(1000))
+    parser = tg.load_format(case["format"]).parser(
+        case["tools"], prompt_tail=_tail(case), call_id=lambda: f"call_{next(ids)}"
+    )
+    for piece in pieces:
+        parser.feed_bytes(piece)
+    parser.finish()
+    return parser.message
+
+
+def _tail(case: dict[str, Any]) -> str:
+    return "<|channel>thought\n" if case.get("start_state") == "reasoning" else ""
+
+
+def _splits(data: bytes) -> list[list[bytes]]:
+    in_two = [[data[:at], data[at:]] for at in range(len(data) + 1)]
+    return [*in_two, [bytes((byte,)) for byte in data], [data[at : at + 7] for at in range(0, len(data), 7)]]
+
+
+@pytest.mark.parametrize("case", MASKS, ids=[case["id"] for case in MASKS])
+def test_mask(case: dict[str, Any]) -> None:
+    if case["id"] in NOT_HERE:
+        pytest.skip(NOT_HERE[case["id"]])
+    fmt = tg.load_format("gemma4" if case["format"] == "any" else case["format"])
+    prefix = case["expect"]["prefix"]
+    if case["id"] == "sc-ws-runaway":  # the parameter that its prefix speaks of
+        fmt = tg.load_format("atem")
+        prefix = prefix.replace(
+            "<start of ATEM object parameter>",
+            ' to=f<|message|><atem:function_calls>\n<atem:invoke name="f">\n<atem:parameter name="o">',
+        )
+    options: dict[str, Any] = {"vocabulary": tg.Vocabulary.embedded()}
+    if "parallel_tool_calls" in case:
+        options["parallel_tool_calls"] = case["parallel_tool_calls"]
+    if case.get("compile_error"):
+        with pytest.raises(tg.SchemaError):
+            fmt.constraint(case["tools"], case["tool_choice"], **options)
+        return
+    session = fmt.constraint(case["tools"], case["tool_choice"], **options).session()
+    prefix = prefix.removeprefix("<|start|>assistant") if fmt.name == "atem" else prefix
+    assert _accepts(session, prefix), prefix
+    for text in case["expect"]["allow"]:
+        assert _accepts(session.fork(), text.removeprefix("<|start|>assistant") if not prefix else text), text
+    for text in case["expect"]["forbid"]:
+        assert not _accepts(session.fork(), text.removeprefix("<|start|>assistant") if not prefix else text), text
+
+
+def _accepts(session: tg.Session, text: str) -> bool:
+    """Whether the session can go on with the text: markers as tokens, the rest byte by byte."""
+    vocabulary = session.constraint.vocabulary
+    special = sorted(vocabulary.special_tokens, key=len, reverse=True)
+    for piece in re.split("(" + "|".join(map(re.escape, special)) + ")", text):
+        ids = [vocabulary.special_tokens[piece]] if piece in vocabulary.special_tokens else list(piece.encode())
+        for token in ids:
+            wanted = token if piece in vocabulary.special_tokens else _byte(vocabulary, token)
+            if not session.accept_token(wanted):
+                return False
+    return True
+
+
+def _byte(vocabulary: tg.Vocabulary, byte: int) -> int:
+    return next(i for i in range(len(vocabulary)) if vocabulary.token_bytes(i) == bytes((byte,)))

@@ -1,0 +1,309 @@
+"""Shared by the property tests: the formats under test, a small vocabulary, requests, and random walks through masks.
+
+In: the name of a format and a seeded source of chance. Out: requests that may be contradictory on purpose, and turns
+whose every token was taken from a mask. Invariant: a walk ends. A uniform choice would hardly ever leave a text, so a
+share of the steps, and every step of a long walk, goes downhill: to a byte or special token after which the end is
+nearer. The number of walks comes from the environment: `TWINGRAM_WALKS` (the heavy tests walk 2,000 times).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import extend
+
+import twingram as tg
+
+from .oracle import FORMATS as SPOKEN
+from .oracle import OracleState, Request, Symbol, Unsupported, initial, make_request
+from .oracle.generate import plain_schema, random_tools
+from .oracle.patterns import pattern
+
+__all__ = [
+    "FORMATS", "RUNES", "Asked", "Walk", "Walker", "alternatives", "asked", "budgets", "call_ids", "loaded", "oracle_of",
+    "sessions", "small", "small_symbols", "stops", "symbols_of", "violations", "walked",
+]  # fmt: skip
+
+FORMATS = ("gemma4", "atem", "runes")
+RUNES = Path(__file__).parent / "formats" / "runes.lark"
+WALKS = int(os.environ.get("TWINGRAM_WALKS", "36"))
+MANY = 2000
+STOPS = {"gemma4": ("<turn|>", "<eos>"), "atem": ("<|eot|>", "<|end_of_text|>"), "runes": ("[[end]]",)}
+STOPS_AFTER_CALL = {"gemma4": ("<|tool_response>",), "atem": (), "runes": ()}
+CALLS = {"gemma4": "<|tool_call>", "atem": "<atem:invoke", "runes": "[[call]]"}
+
+# Tokens that straddle what matters: markers, closers, quotes, separators, characters of several bytes.
+_PIECES = """
+call: call thought assistant to= to=self =user =self name= invoke parameter atem: </atem: <atem: </atem:parameter
+</atem:parameter> </atem:invoke> </atem:function_calls> function_calls <| |> <|" "|> <|"|> <tool tool_call <tool_call
+_call|> <|tool channel <|channel> <channel <turn|> <eos> eos> <|e om|> ot|> <|eom|> a<|eom|> start|> message|> [[ ]] [[/
+s]] [[s [[s]] call]] [[call]]f [[/ end]] }, }} ]} ], [[1 ,b ,a a: b: city: n:1 :[ :{ {} [] {"a {"a": ": ", "b "} " \\u
+\\ud83d \\u00e9 \\n \\\\ \\" \\/ 10 00 -1 0. .5 e+ E-1 e1 1e 99 true false null yes no nil ; = | ab ing city filePath
+units limit get_weather search fs.read add-item call:f f{ celsius null, true} >\n \n\n \n< ">\n "> ="a ="city"> x< <b>
+é 漢 😀 é漢 à <é
+""".split(" ")
+_PARTS = (b"\xc3", b"\xa9a", b"\xe6\xbc", b"\xf0\x9f", b"\xf0\x9f\x98", b"\x98\x80", b"<\xf0", b" \xe6", b"\xff\xfe")
+_SPACED = (b" to=", b" to=self", b" to=user", b"; ", b" | ", b", ", b": ", b"  ", b" a", b'parameter name="', b' name="')
+_EDGES = frozenset(b'<>|[]{}()"=:;,/\\\n')
+
+
+@cache
+def loaded(name: str) -> tg.Format:
+    return tg.Format.from_file(RUNES) if name == "runes" else tg.load_format(name)
+
+
+@cache
+def small() -> tg.Vocabulary:
+    """Some 450 tokens: every byte, awkward pieces, and the markers of all formats as special tokens."""
+    words = [piece.encode() for line in _PIECES for piece in line.split("\n") if piece]
+    newlines = [b">\n", b"\n\n", b"\n<", b'">\n', b"thought\n", b"</atem:parameter>\n", b">\n<atem:"]
+    tokens = dict.fromkeys([*(bytes((byte,)) for byte in range(256)), *words, *newlines, *_PARTS, *_SPACED, b"\\n"])
+    markers = [marker for name in FORMATS for marker in (*SPOKEN[name].MARKERS, *STOPS[name], *STOPS_AFTER_CALL[name])]
+    special = {marker: len(tokens) + at for at, marker in enumerate(dict.fromkeys([*markers, "<pad>"]))}
+    return tg.Vocabulary.from_tokens(list(tokens), special)
+
+
+def budgets(most: int = MANY) -> list[Any]:
+    """How many walks: few by default, many in the heavy suite."""
+    return [pytest.param(WALKS, id="few"), pytest.param(most, id="many", marks=pytest.mark.heavy)]
+
+
+def call_ids() -> Callable[[], str]:
+    """A factory that always gives the same ids."""
+    numbers = count()
+    return lambda: f"call_{next(numbers)}"
+
+
+# Requests
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as a client would send it."""
+
+    name: str
+    tools: Sequence[Mapping[str, Any]]
+    choice: Any
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def constraint(self, vocabulary: tg.Vocabulary) -> tg.Constraint:
+        return loaded(self.name).constraint(self.tools, self.choice, vocabulary=vocabulary, **self.options)
+
+    def request(self) -> Request:
+        options = self.options
+        return make_request(
+            self.tools,
+            self.choice,
+            parallel=options.get("parallel_tool_calls", True),
+            reasoning=options.get("reasoning", "allow"),
+            key_order=options.get("key_order", "any"),
+            additional=options.get("additional_properties", "declared"),
+            resumed=bool(options.get("prompt_tail")),
+        )
+
+    @property
+    def parsing(self) -> dict[str, Any]:
+        """What a parser must be told of it."""
+        return {"tools": self.tools, "prompt_tail": self.options.get("prompt_tail", ""), "call_id": call_ids()}
+
+    def schema(self, tool: str) -> Any:
+        return next(t["function"]["parameters"] for t in self.tools if t["function"]["name"] == tool)
+
+
+def asked(name: str, rng: random.Random) -> Asked:
+    """A random request. It may ask for what nothing satisfies."""
+    tools = random_tools(rng, rng.choice((1, 1, 2, 3)), depth=rng.choice((1, 2)), odd_keys=name != "runes")
+    named = {"type": "function", "function": {"name": rng.choice(tools)["function"]["name"]}}
+    choice = rng.choice(("required", "required", "auto", "none", named, named))
+    options: dict[str, Any] = {
+        "parallel_tool_calls": rng.random() < 0.6,
+        "reasoning": rng.choice(("allow", "allow", "forbid", "require")),
+        "key_order": rng.choice(("any", "any", "sorted", "declared")),
+        "additional_properties": rng.choice(("declared", "declared", "schema")),
+    }
+    if name == "gemma4" and rng.random() < 0.15:
+        options["prompt_tail"] = "<|channel>thought\n"
+    return Asked(name, tools, choice, options)
+
+
+def oracle_of(question: Asked) -> OracleState | None:
+    """The oracle's start. Skips what the oracle does not know with `Unsupported`."""
+    return initial(question.name, question.request())
+
+
+# Tokens as the oracle sees them
+
+
+@cache
+def small_symbols(name: str) -> tuple[tuple[Symbol, ...] | None, ...]:
+    return symbols_of(name, small())
+
+
+def symbols_of(name: str, vocabulary: tg.Vocabulary) -> tuple[tuple[Symbol, ...] | None, ...]:
+    """By id: the symbols that a token is; None for a special token that means nothing to the format."""
+    known = frozenset(SPOKEN[name].MARKERS)
+    special = {number: text for text, number in vocabulary.special_tokens.items()}
+    out: list[tuple[Symbol, ...] | None] = []
+    for token in range(len(vocabulary)):
+        if vocabulary.is_special(token):
+            text = special.get(token)
+            out.append((text,) if text in known else None)
+        else:
+            out.append(tuple(vocabulary.token_bytes(token)) or None)
+    return tuple(out)
+
+
+def stops(name: str, vocabulary: tg.Vocabulary, *, called: bool) -> frozenset[int]:
+    """The stop tokens that are allowed where a turn may end."""
+    texts = STOPS[name] + (STOPS_AFTER_CALL[name] if called else ())
+    return frozenset(vocabulary.special_tokens[text] for text in texts if text in vocabulary.special_tokens)
+
+
+# Walks
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The tokens of one turn, its stop token included."""
+
+    asked: Asked
+    constraint: tg.Constraint
+    tokens: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        """The decoded turn, without the stop token."""
+        return self.constraint.vocabulary.decode(self.tokens[:-1]).decode()
+
+
+class Walker:
+    """Draws walks over one vocabulary."""
+
+    def __init__(self, vocabulary: tg.Vocabulary, rng: random.Random, *, soft: int = 60, hard: int = 4000) -> None:
+        self.vocabulary, self.rng, self.soft, self.hard = vocabulary, rng, soft, hard
+        self._stepping, self._edges = _landmarks(vocabulary)
+
+    def walk(self, session: tg.Session) -> list[int]:
+        """The tokens from where the session stands to the end of the turn."""
+        tokens: list[int] = []
+        while not session.is_terminated:
+            assert len(tokens) < self.hard, "the walk does not end"
+            token = self.next(session, landing=len(tokens) >= self.soft)
+            assert session.accept_token(token), f"token {token} is in the mask and not accepted"
+            tokens.append(token)
+        return tokens
+
+    def next(self, session: tg.Session, *, landing: bool) -> int:
+        allowed = session.allowed_tokens().tolist()
+        stopping = session.constraint.binding.stops
+        ends = [token for token in allowed if token in stopping] if session.is_accepting else []
+        if ends and (landing or self.rng.random() < 0.4):
+            return int(self.rng.choice(ends))
+        if landing or self.rng.random() < 0.15:
+            return self.downhill(session, allowed)
+        kind = self.rng.random()
+        wanted = self._special if kind < 0.1 else self._edges if kind < 0.5 else None
+        some = [token for token in allowed if token in wanted and token not in ends] if wanted else []
+        return int(self.rng.choice(some or allowed))
+
+    @property
+    def _special(self) -> frozenset[int]:
+        return frozenset(self.vocabulary.special_tokens.values())
+
+    def downhill(self, session: tg.Session, allowed: Sequence[int]) -> int:
+        """A byte or special token that brings the end nearer, one of the best."""
+        here = session.min_tokens_to_end()
+        probe, best, nearest = session.fork(), [], here
+        for token in allowed:
+            if token not in self._stepping or token in session.constraint.binding.stops:
+                continue
+            probe.accept_token(token)
+            distance = probe.min_tokens_to_end()
+            probe.rollback(1)
+            if distance < nearest:
+                nearest, best = distance, [token]
+            elif distance == nearest and best:
+                best.append(token)
+        if not best:
+            ends = [token for token in allowed if token in session.constraint.binding.stops]
+            assert ends, f"no token leads nearer to the end, which is said to be {here} tokens away"
+            best = ends
+        return int(self.rng.choice(best))
+
+
+_KNOWN: dict[int, tuple[tg.Vocabulary, frozenset[int], frozenset[int]]] = {}
+
+
+def _landmarks(vocabulary: tg.Vocabulary) -> tuple[frozenset[int], frozenset[int]]:
+    """Single bytes and special tokens; tokens with a letter that structures something."""
+    found = _KNOWN.get(id(vocabulary))
+    if found is None:
+        special = set(vocabulary.special_tokens.values())
+        spelt = [(token, vocabulary.token_bytes(token)) for token in range(len(vocabulary))]
+        stepping = frozenset(special | {token for token, data in spelt if len(data) == 1})
+        edges = frozenset(token for token, data in spelt if token not in special and not _EDGES.isdisjoint(data))
+        found = _KNOWN[id(vocabulary)] = (vocabulary, stepping, edges)
+    return found[1:]
+
+
+def sessions(name: str, rng: random.Random, vocabulary: tg.Vocabulary, each: int) -> Iterator[tuple[Asked, tg.Constraint]]:
+    """Requests that can be met, each as often as it is to be walked."""
+    while True:
+        question = asked(name, rng)
+        try:
+            constraint = question.constraint(vocabulary)
+        except (tg.SchemaError, tg.RequestError):
+            continue  # whether it is right to refuse is tested in test_promises_mask.py
+        for _ in range(each):
+            yield question, constraint
+
+
+@cache
+def walked(name: str, walks: int, seed: int = 0) -> tuple[Walk, ...]:
+    """So many walks through the masks of random requests, four to a request."""
+    rng = random.Random(f"{name} {seed}")
+    walker = Walker(small(), rng)
+    found = []
+    for _, (question, constraint) in zip(range(walks), sessions(name, rng, small(), 4), strict=False):
+        found.append(Walk(question, constraint, tuple(walker.walk(constraint.session()))))
+    return tuple(found)
+
+
+def alternatives(data: bytes, spellings: Mapping[bytes, int], rng: random.Random, longest: int = 16) -> list[int]:
+    """Some way to spell the bytes with ordinary tokens, drawn at random."""
+    out, at = [], 0
+    while at < len(data):
+        sizes = [size for size in range(1, longest + 1) if data[at : at + size] in spellings and at + size <= len(data)]
+        size = rng.choice(sizes)
+        out.append(spellings[data[at : at + size]])
+        at += size
+    return out
+
+
+# Judges
+
+
+def _ecma(_: Any, wanted: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+    try:
+        fine = not isinstance(value, str) or pattern(wanted).matches(value)
+    except Unsupported:
+        return
+    if not fine:
+        yield ValidationError(f"{value!r} does not match {wanted!r}")
+
+
+_Validator = extend(Draft202012Validator, {"pattern": _ecma})  # patterns as ECMA-262 has them, not as Python does
+
+
+def violations(schema: Any, value: Any) -> list[str]:
+    """What an outside validator has against a value."""
+    return [error.message for error in _Validator(plain_schema(schema)).iter_errors(value)]
