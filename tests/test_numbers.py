@@ -109,8 +109,8 @@ def test_digits_before_the_point_are_limited_so_that_all_is_finite() -> None:
 
 
 _BOUNDS = st.sampled_from(
-    [None, *map(Decimal, ("-1000", "-90", "-10", "-1.5", "-0.05", "0", "0.001", "0.5", "1", "2.50", "9.99", "10", "99.5",
-                          "1E+3", "12345.678"))]
+    [None, *map(Decimal, ("-1000", "-90", "-10", "-1.5", "-0.05", "0", "0.001", "0.5", "1", "2.50", "9.99", "10",
+                          "99.5", "1E+3", "12345.678"))]
 )  # fmt: skip
 
 

@@ -21,7 +21,6 @@ import sys
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
-from itertools import pairwise
 from threading import Lock
 from typing import TypeVar
 from weakref import WeakValueDictionary
@@ -33,7 +32,7 @@ from ..errors import LimitExceeded
 from ..limits import DEFAULT_LIMITS, Limits
 from .lengths import CharacterSteps, WordLengths
 from .minimize import minimize
-from .runs import EMPTY_DRAFT, Draft, Row, Run, merge_runs, number
+from .runs import EMPTY_DRAFT, Draft, Row, Run, merge_runs, number, overlay, pair_runs
 
 __all__ = [
     "NEVER",
@@ -222,27 +221,6 @@ def _explore(
     return from_draft(Draft(rows, [0, *(flag[0] for flag in flags)], [0, *(flag[1] for flag in flags)], 1))
 
 
-def _pair_runs(left: Row, right: Row) -> Iterable[tuple[int, int, int, int]]:
-    """The runs of `left`, cut where `right` changes: (low, high, target in left, target in right or 0)."""
-    position = 0
-    for low, high, target in left:
-        while position < len(right) and right[position][1] < low:
-            position += 1
-        at = position
-        while low <= high:
-            if at == len(right) or right[at][0] > high:
-                yield low, high, target, 0
-                break
-            start, end, other = right[at]
-            if start > low:
-                yield low, start - 1, target, 0
-                low = start
-            end = min(end, high)
-            yield low, end, target, other
-            low = end + 1
-            at += 1
-
-
 def intersect(a: Dfa, b: Dfa, *, limits: Limits = DEFAULT_LIMITS) -> Dfa:
     """Texts of both. Boundary flags come from `a`."""
     if a is b:
@@ -251,7 +229,7 @@ def intersect(a: Dfa, b: Dfa, *, limits: Limits = DEFAULT_LIMITS) -> Dfa:
         return from_draft(EMPTY_DRAFT, minimal=True)
 
     def row(pair: tuple[int, int]) -> Iterable[tuple[int, int, tuple[int, int] | None]]:
-        for low, high, left, right in _pair_runs(a.runs[pair[0]], b.runs[pair[1]]):
+        for low, high, left, right in pair_runs(a.runs[pair[0]], b.runs[pair[1]]):
             yield low, high, (left, right) if right else None
 
     def flags(pair: tuple[int, int]) -> tuple[int, int]:
@@ -268,7 +246,7 @@ def difference(a: Dfa, b: Dfa, *, limits: Limits = DEFAULT_LIMITS) -> Dfa:
         return a
 
     def row(pair: tuple[int, int]) -> Iterable[tuple[int, int, tuple[int, int]]]:
-        for low, high, left, right in _pair_runs(a.runs[pair[0]], b.runs[pair[1]]):
+        for low, high, left, right in pair_runs(a.runs[pair[0]], b.runs[pair[1]]):
             yield low, high, (left, right)
 
     def flags(pair: tuple[int, int]) -> tuple[int, int]:
@@ -290,9 +268,9 @@ def union(*dfas: Dfa, limits: Limits = DEFAULT_LIMITS) -> Dfa:
 
 def _union(a: Dfa, b: Dfa, *, limits: Limits) -> Dfa:
     def row(pair: tuple[int, int]) -> Iterable[tuple[int, int, tuple[int, int]]]:
-        both = list(_pair_runs(a.runs[pair[0]], b.runs[pair[1]]))
+        both = list(pair_runs(a.runs[pair[0]], b.runs[pair[1]]))
         only = [(low, high, (0, target)) for low, high, target, other in
-                _pair_runs(b.runs[pair[1]], a.runs[pair[0]]) if not other]  # fmt: skip
+                pair_runs(b.runs[pair[1]], a.runs[pair[0]]) if not other]  # fmt: skip
         return sorted([(low, high, (left, right)) for low, high, left, right in both] + only)
 
     def flags(pair: tuple[int, int]) -> tuple[int, int]:
@@ -323,24 +301,6 @@ def concat(a: Dfa, b: Dfa, *, limits: Limits = DEFAULT_LIMITS) -> Dfa:
         return int(accept), a.boundary[left] | max((b.boundary[state] for state in others), default=0)
 
     return _explore(entered(a.start, empty), row, flags, limits)
-
-
-def overlay(rows: Sequence[Row]) -> list[tuple[int, int, tuple[int, ...]]]:
-    """The runs of several rows laid over one another, with the targets of all; runs dead in all are left out."""
-    cuts = sorted({low for row in rows for low, _, _ in row} | {high + 1 for row in rows for _, high, _ in row})
-    places = [0] * len(rows)
-    found = []
-    for low, end in pairwise(cuts):
-        targets = []
-        for index, row in enumerate(rows):
-            place = places[index]
-            while place < len(row) and row[place][1] < low:
-                place += 1
-            places[index] = place
-            targets.append(row[place][2] if place < len(row) and row[place][0] <= low else 0)
-        if any(targets):
-            found.append((low, end - 1, tuple(targets)))
-    return found
 
 
 def literal(data: bytes, *, limits: Limits = DEFAULT_LIMITS) -> Dfa:

@@ -1,7 +1,7 @@
 """Reading digits beside the digits of a bound: what the automata of `numbers` and `decimals` are made of.
 
-In: magnitudes as decimals. Out: their digits (`Magnitude`), the running comparison of two digit strings (`spans`), and `Build`,
-which makes rows of states that are named by what they remember.
+In: magnitudes as decimals. Out: their digits (`Magnitude`), how a next digit compares with theirs (`spans`), and
+`Build`, which makes rows of states that are named by what they remember.
 Invariant: exact at any size; nothing passes through floating point or a decimal context.
 """
 

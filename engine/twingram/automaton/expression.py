@@ -22,7 +22,6 @@ Expressions and Finite Automaton Constructions" (1996), here with order and tags
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -80,6 +79,10 @@ class Expr:
         if self._shortest < 0:
             _measure(self)
         return self._shortest
+
+    def follow(self, tail: Expr) -> Expr:
+        """What `tail` is once this expression has ended before it (see `capture.py`)."""
+        return tail
 
     def parts(self) -> tuple[Expr, ...]:
         """The expressions that `shortest` is made from."""
@@ -308,7 +311,7 @@ class Seq(Expr):
                 break
             at = at.tail
         for node in reversed(spine):
-            node._heads = _joined(node.head.heads(), node.tail)
+            node._heads = _joined(node.head, node.tail)
         heads = self._heads
         assert heads is not None
         return heads
@@ -317,13 +320,13 @@ class Seq(Expr):
         return f"{self.head!r} {self.tail!r}"
 
 
-def _joined(heads: Iterable[Head], tail: Expr) -> tuple[Head, ...]:
+def _joined(head: Expr, tail: Expr) -> tuple[Head, ...]:
     out: dict[Head, None] = {}  # ordered set: of two equal heads the first is kept
-    for tags, leaf, rest in heads:
+    for tags, leaf, rest in head.heads():
         if leaf is not None:
             out.setdefault((tags, leaf, seq(rest, tail)))
             continue
-        for more, inner, after in tail.heads():
+        for more, inner, after in head.follow(tail).heads():
             out.setdefault((tags + more, inner, after))
     return tuple(out)
 

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from ..limits import DEFAULT_LIMITS, Limits
 from .charset import ANY
-from .dfa import Dfa, check_states, from_draft, intersect, overlay, union
+from .dfa import Dfa, check_states, from_draft, intersect, union
 from .regex import parse, terminal_dfa, tree_dfa
-from .runs import Draft, Row, merge_runs
+from .runs import Draft, Row, merge_runs, overlay
 from .tree import ANYTHING, Chars, Choice, Concat, Look, Repeat, Tree, exact_prefix, exact_text
 
 __all__ = ["Region", "any_text", "exclude_dfa", "parse_region", "terminal_dfa", "until_dfa"]

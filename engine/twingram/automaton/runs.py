@@ -7,10 +7,11 @@ classes of characters; nothing here depends on which.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-__all__ = ["EMPTY_DRAFT", "Draft", "Row", "Run", "merge_runs", "number", "row_of"]
+__all__ = ["EMPTY_DRAFT", "Draft", "Row", "Run", "merge_runs", "number", "overlay", "pair_runs", "row_of"]
 
 Run = tuple[int, int, int]
 Row = tuple[Run, ...]
@@ -48,6 +49,45 @@ def merge_runs(runs: Iterable[Run]) -> Row:
 def row_of(moves: Iterable[tuple[int, int]]) -> Row:
     """The row of `(letter, target)` pairs sorted by letter."""
     return merge_runs([(letter, letter, target) for letter, target in moves])
+
+
+def pair_runs(left: Row, right: Row) -> Iterator[tuple[int, int, int, int]]:
+    """The runs of `left`, cut where `right` changes: (low, high, target in left, target in right or 0)."""
+    position = 0
+    for low, high, target in left:
+        while position < len(right) and right[position][1] < low:
+            position += 1
+        at = position
+        while low <= high:
+            if at == len(right) or right[at][0] > high:
+                yield low, high, target, 0
+                break
+            start, end, other = right[at]
+            if start > low:
+                yield low, start - 1, target, 0
+                low = start
+            end = min(end, high)
+            yield low, end, target, other
+            low = end + 1
+            at += 1
+
+
+def overlay(rows: Sequence[Row]) -> list[tuple[int, int, tuple[int, ...]]]:
+    """The runs of several rows laid over one another, with the targets of all; runs dead in all are left out."""
+    cuts = sorted({low for row in rows for low, _, _ in row} | {high + 1 for row in rows for _, high, _ in row})
+    places = [0] * len(rows)
+    found = []
+    for low, end in pairwise(cuts):
+        targets = []
+        for index, row in enumerate(rows):
+            place = places[index]
+            while place < len(row) and row[place][1] < low:
+                place += 1
+            places[index] = place
+            targets.append(row[place][2] if place < len(row) and row[place][0] <= low else 0)
+        if any(targets):
+            found.append((low, end - 1, tuple(targets)))
+    return found
 
 
 def number(draft: Draft) -> Draft:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
+from ..automaton.capture import recorder, same
 from ..automaton.choice import alt
 from ..automaton.dfa import Dfa, difference
 from ..automaton.dfa import literal as literal_dfa
@@ -34,8 +35,9 @@ from ..automaton.expression import (
 from ..automaton.recursion import Definitions, reference
 from ..automaton.regions import Region, exclude_dfa, parse_region, terminal_dfa, until_dfa
 from ..automaton.tags import COMMIT, close_tag, open_tag
+from ..errors import GrammarError
 from .alphabet import Alphabet
-from .rules import COMMIT_RULE, ROLES, TEXT_ROLES, Branch, Choice, Grammar, Group, Literal, Loop, Node, Rule, Use
+from .rules import COMMIT_RULE, ROLES, TEXT_ROLES, Branch, Choice, Grammar, Group, Literal, Loop, Node, Rule, Same, Use
 
 __all__ = ["Compiler", "Holes", "Reading", "strip_role"]
 
@@ -100,8 +102,25 @@ class Compiler:
         self.definitions.settle()
 
     def _body(self, rule: Rule, holes: Holes, text_role: str | None) -> Expr:
+        if rule.name in self.grammar.recorded and self.reading is not Reading.MASK:
+            return self._recorded(rule)
         branches = self._raw_branch(rule) or rule.choice.branches
         return self._in_role(rule.role, Choice(tuple(branches)), holes, text_role)
+
+    def _recorded(self, rule: Rule) -> Expr:
+        """A rule whose text is wanted again: one terminal, which is recorded."""
+        branch = rule.choice.branches[0]
+        role = branch.role or rule.role
+        if len(rule.choice.branches) == 1 and isinstance(branch.node, Use):
+            terminal = self.grammar.terminals.get(branch.node.name)
+            if terminal is not None and terminal.pattern is not None:
+                body = recorder(terminal_dfa(*terminal.pattern), rule.name)
+                return self.tags(role, body) if role in ROLES else body
+        raise GrammarError(
+            f"_same{{{rule.name}}} needs a rule that is one terminal, but it is: {rule}", file=self.grammar.file,
+            source=self.grammar.source, line=rule.place.line, column=rule.place.column,
+            hint=f"write it as {rule.name}: NAME",
+        )
 
     def _in_role(self, role: str | None, choice: Choice, holes: Holes, text_role: str | None) -> Expr:
         """The alternatives, between the tags of a role: around the text regions alone for roles that are text."""
@@ -165,6 +184,8 @@ class Compiler:
                 return seq(*(self.node(part, holes, text_role) for part in parts))
             case Choice(branches=branches):
                 return alt(self._branch(branch, holes, text_role) for branch in branches)
+            case Same(name=name):
+                return same(name)
             case Loop(node=Use(name=name), low=0, high=1) if name in self.grammar.terminals and name in holes:
                 return self._hole(name, holes, text_role)  # what fills the hole decides whether it may be empty
             case Loop(node=Use(name=name), low=0, high=1) if self._is_region(name):

@@ -25,6 +25,7 @@ __all__ = [
     "Place",
     "Recover",
     "Rule",
+    "Same",
     "Start",
     "Terminal",
     "Use",
@@ -108,7 +109,18 @@ class Loop:
         return f"({self.node}){known.get((self.low, self.high), f'~{self.low}..{self.high}')}"
 
 
-Node: TypeAlias = "Literal | Use | Group | Choice | Loop"
+@dataclass(frozen=True, slots=True)
+class Same:
+    """The text that rule `name` has read before, once more."""
+
+    name: str
+    place: Place = field(default=Place(), compare=False)
+
+    def __str__(self) -> str:
+        return f"_same{{{self.name}}}"
+
+
+Node: TypeAlias = "Literal | Use | Group | Choice | Loop | Same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +204,7 @@ class Grammar:
     casts: str = "quoted"
     escapes: Mapping[str, str] = field(default_factory=dict)  # space -> table of spelt characters
     recovers: tuple[Recover, ...] = ()
+    recorded: frozenset[str] = frozenset()  # the rules whose text is wanted again
 
     def __hash__(self) -> int:
         return id(self)

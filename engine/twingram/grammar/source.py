@@ -24,7 +24,7 @@ from lark.load_grammar import load_grammar
 from ..errors import GrammarError
 from ..resources import grammar_folder
 from .directives import Directive, read_directives
-from .rules import Branch, Choice, Grammar, Group, Literal, Loop, Node, Place, Recover, Rule, Start, Terminal, Use
+from .rules import Branch, Choice, Grammar, Group, Literal, Loop, Node, Place, Recover, Rule, Same, Start, Terminal, Use
 
 __all__ = ["load", "load_file"]
 
@@ -117,8 +117,11 @@ def _node(item: Any) -> Node:
         return _plain(_choice(item))
     if kind == "expr":
         return _loop(item.children)
-    if kind == "template_usage":  # wrappers are read as the piece itself
-        return _node(item.children[-1])
+    if kind == "template_usage":
+        wrapper, inner = str(item.children[0].name), _node(item.children[1])
+        if wrapper != "_same" or not isinstance(inner, Use):
+            raise GrammarError(f"{wrapper}{{...}} has no meaning here", hint="_same{rule} is the one wrapper there is")
+        return Same(inner.name)
     raise GrammarError(f"the construct {kind!r} has no meaning here")
 
 
@@ -209,8 +212,26 @@ def _assemble(
     return Grammar(
         found["name"], found["version"], file, source, rules, terminals, tuple(found["starts"]), markers,
         tuple(found["stops"]), tuple(found["stops_after_call"]), frozenset(found["reserved"]), found["casts"],
-        escapes, tuple(found["recovers"]),
+        escapes, tuple(found["recovers"]), _recorded(rules),
     )
+
+
+def _recorded(rules: dict[str, Rule]) -> frozenset[str]:
+    """The rules that some `_same` speaks of."""
+
+    def below(node: Node) -> set[str]:
+        match node:
+            case Same(name=name):
+                return {name}
+            case Group(parts=parts):
+                return set().union(*map(below, parts))
+            case Choice(branches=branches):
+                return set().union(*(below(branch.node) for branch in branches))
+            case Loop(node=inner):
+                return below(inner)
+        return set()
+
+    return frozenset().union(*(below(rule.choice) for rule in rules.values()))
 
 
 def _apply(directive: Directive, found: dict[str, Any], escapes: dict[str, str]) -> None:

@@ -1,0 +1,113 @@
+"""Captures: the same text twice.
+
+In: a byte automaton for the first occurrence and, in what follows it, `same` placeholders. Out: a `Recorder` that keeps
+the bytes it has read; when it ends, the placeholders in what follows become that text.
+
+This is the only place where an expression depends on what was read. It stays finite: what is recorded is bounded, and a
+name is as long as a name is.
+Invariant: a placeholder that no recorder before it fills reads nothing (the grammar check refuses such a grammar).
+Cost: a state for each prefix of each name that occurs; binding rebuilds the parts of what follows that hold a
+placeholder, once for each name.
+"""
+
+from __future__ import annotations
+
+from .choice import Alt, Words, alt, words
+from .dfa import Dfa
+from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Repeat, Seq, intern, literal, repeat, seq
+
+__all__ = ["recorder", "same"]
+
+_LONGEST = 512  # bytes that are recorded at most
+
+
+class Recorder(Leaf):
+    """Text of `dfa`, of which `seen` is read; `name` is what `same` calls it."""
+
+    __slots__ = ("dfa", "first", "name", "seen", "state")
+
+    def __init__(self, dfa: Dfa, state: int, name: str, seen: bytes) -> None:
+        self.dfa, self.state, self.name, self.seen = dfa, state, name, seen
+        self.first = dfa.first[state] if len(seen) < _LONGEST else 0
+
+    def after(self, sym: int) -> Expr:
+        found: Expr = intern(Recorder, self.dfa, self.dfa.rows[self.state][sym], self.name, self.seen + bytes((sym,)))
+        return found
+
+    def follow(self, tail: Expr) -> Expr:
+        return _bound(tail, self.name, self.seen, {})
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        ending: tuple[Head, ...] = (((), None, EMPTY),) if self.dfa.accept[self.state] else ()
+        return (*ending, ((), self, EMPTY)) if self.first else ending
+
+    def _length(self) -> int:
+        return self.dfa.shortest[self.state]
+
+    def __repr__(self) -> str:
+        return f"record[{self.name}={self.seen!r}]"
+
+
+class Same(Expr):
+    """Stands for the recorded text of `name`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        return ()
+
+    def _length(self) -> int:
+        return 1
+
+    def __repr__(self) -> str:
+        return f"same[{self.name}]"
+
+
+def recorder(dfa: Dfa, name: str) -> Expr:
+    if dfa.start == 0:
+        return NOTHING
+    found: Expr = intern(Recorder, dfa, dfa.start, name, b"")
+    return found
+
+
+def same(name: str) -> Expr:
+    found: Expr = intern(Same, name)
+    return found
+
+
+def _bound(expr: Expr, name: str, seen: bytes, known: dict[Expr, Expr]) -> Expr:
+    """`expr` with the placeholders of `name` filled; parts without any are kept as they are."""
+    row: list[Expr] = []
+    at = expr
+    changed = False
+    while True:  # along the spine without recursion: it is as long as the output is deep
+        part = at.head if isinstance(at, Seq) else at
+        made = known.get(part)
+        if made is None:
+            made = known[part] = _bound_part(part, name, seen, known)
+        changed = changed or made is not part
+        row.append(made)
+        if not isinstance(at, Seq):
+            return seq(*row) if changed else expr
+        at = at.tail
+
+
+def _bound_part(part: Expr, name: str, seen: bytes, known: dict[Expr, Expr]) -> Expr:
+    if isinstance(part, Same):
+        return literal(seen) if part.name == name else part
+    if isinstance(part, Alt):
+        items = [_bound(item, name, seen, known) for item in part.items]
+        return part if all(a is b for a, b in zip(items, part.items, strict=True)) else alt(items)
+    if isinstance(part, Repeat):
+        body = _bound(part.body, name, seen, known)
+        return part if body is part.body else repeat(body, part.low, part.high)
+    if isinstance(part, Words):
+        entries = part.entries[part.low : part.high]
+        tails = [_bound(tail, name, seen, known) for _, tail in entries]
+        if all(a is b for a, (_, b) in zip(tails, entries, strict=True)):
+            return part
+        return words((word[part.depth :], tail) for (word, _), tail in zip(entries, tails, strict=True))
+    return part
