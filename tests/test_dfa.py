@@ -7,6 +7,7 @@ import itertools
 import pickle
 import random
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twingram.automaton.dfa import NEVER, Dfa, concat, difference, from_draft, intersect, literal, literals, union
+from twingram.automaton.kept import kept
+from twingram.automaton.lengths import CharacterSteps, WordLengths
 from twingram.automaton.regex import parse, pattern_dfa, terminal_dfa
 from twingram.automaton.regions import any_text, exclude_dfa, parse_region, until_dfa
 from twingram.automaton.runs import Draft, merge_runs, row_of
@@ -318,3 +321,33 @@ def test_until_is_canonical_and_holds_prefixes() -> None:
     assert until_dfa([parse("ab")], strict=False) is exclude_dfa([b"ab"], strict=False)
     with pytest.raises(ValueError, match="empty text"):
         until_dfa([parse("a*")], strict=True)
+
+
+def test_kept_automata_are_bounded_by_their_states() -> None:
+    made: list[int] = []
+
+    def make(size: int, *, letter: bytes = b"a") -> Dfa:
+        made.append(size)
+        return literal(letter * size)
+
+    ask = kept(make, states=100)
+    assert ask(10) is ask(10) is not ask(10, letter=b"b")
+    assert made == [10, 10]
+    ask(500)  # larger than all that is kept: it stays alone
+    ask(500)
+    ask(10)
+    assert made == [10, 10, 500, 10]
+    for size in (20, 30, 10, 40, 10, 20):  # 30 + 20 + ... states: the least recently used goes
+        ask(size)
+    assert made == [10, 10, 500, 10, 20, 30, 40, 20]
+
+
+def test_threads_share_lengths() -> None:
+    dfa = pattern_dfa("^(?:[a-z]{3}|[0-9]{5})*$")
+    want = dfa.lengths(1, 400)
+    for _ in range(5):
+        state = CharacterSteps(dfa.runs, dfa.accept, dfa.boundary)
+        shared = WordLengths(state, 1)
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(shared.upto, [400, 3, 399, 200] * 4))
+        assert answers == [want & ((2 << limit) - 1) for limit in [400, 3, 399, 200] * 4]

@@ -1,10 +1,9 @@
-"""The oracle itself is checked: against brute force, `re`, `json`, `jsonschema`, renderers, Lark and the case table."""
+"""The oracle as a whole, against written decisions, renderers, `jsonschema`, Lark and the case table."""
 
 from __future__ import annotations
 
 import json
 import random
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,35 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.oracle import (
-    FORMATS, OracleState, Request, Symbol, Unsupported, complete, initial, make_request, markers, symbols, tool, viable,
+    FORMATS,
+    OracleState,
+    Request,
+    Symbol,
+    Unsupported,
+    complete,
+    initial,
+    make_request,
+    markers,
+    symbols,
+    tool,
+    viable,
 )  # fmt: skip
+from tests.oracle.atem import reads_as
 from tests.oracle.generate import (
-    KEYS, NoValue, arguments_for, outside_arguments, plain_schema, random_arguments, random_text, random_tool,
-    random_tools, tool_definitions, tools_and_arguments,
+    KEYS,
+    NoValue,
+    arguments_for,
+    outside_arguments,
+    plain_schema,
+    random_arguments,
+    random_text,
+    random_tool,
+    random_tools,
+    tool_definitions,
+    tools_and_arguments,
 )  # fmt: skip
 from tests.oracle.lark_reader import read
-from tests.oracle.matcher import start
-from tests.oracle.numerals import NumberRange, Numeral, exact
-from tests.oracle.patterns import pattern
 from tests.oracle.render import render_call, render_turn, spellable
-from tests.oracle.text import Text, TextRule
 
 HERE = Path(__file__).parent
 CASES = [json.loads(line) for line in (HERE / "cases/cases.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -49,150 +65,6 @@ def ends(name: str, request: Request, text: str) -> bool:
     return complete(name, request, symbols(text, markers(name)))
 
 
-def accepted(piece: Any, data: bytes) -> bool | None:
-    """None: not viable; else whether it may end."""
-    state = start([piece]).run(data)
-    return None if state is None else state.can_end
-
-
-# Numbers
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "step"), [(-123, 42, None), (-5, None, None), (None, -7, None), (0, 0, None), (98, 1001, 7)]
-)
-def test_integer_prefixes_agree_with_brute_force(low: int | None, high: int | None, step: int | None) -> None:
-    bounds = NumberRange(
-        True, None if low is None else exact(low), None if high is None else exact(high), multiple=step
-    )
-    numbers = [n for n in range(-20_000, 20_001) if (low is None or n >= low) and (high is None or n <= high)]
-    texts = {str(n) for n in numbers if step is None or n % step == 0}
-    prefixes = {text[:size] for text in texts for size in range(1, len(text) + 1)}
-    for n in range(-2100, 2101):
-        for text in (str(n), "-" + str(abs(n)), "0" + str(abs(n))):
-            got = accepted(Numeral(bounds), text.encode())
-            assert (got is not None) == (text in prefixes), text
-            assert bool(got) == (text in texts), text
-
-
-@pytest.mark.parametrize(("low", "high", "open_low", "open_high"), [(1, 5, False, False), (-0.5, 0.25, True, True)])
-@pytest.mark.parametrize("exponent", [False, True])
-def test_number_prefixes_agree_with_brute_force(
-    low: float, high: float, open_low: bool, open_high: bool, exponent: bool
-) -> None:
-    bounds = NumberRange(False, exact(low), exact(high), open_low, open_high, exponent=exponent)
-    shape = re.compile(r"(?!-0$)-?(0|[1-9]\d*)(\.\d+)?" + (r"([eE][+-]?\d{1,2})?" if exponent else ""))
-
-    def fits(text: str) -> bool:
-        value = exact(float(text)) if shape.fullmatch(text) else None
-        above = value is not None and (value > exact(low) or (value == exact(low) and not open_low))
-        return value is not None and above and (value < exact(high) or (value == exact(high) and not open_high))
-
-    alphabet = "015.-" + ("e" if exponent else "")
-    words = [""]
-    texts = []
-    for _ in range(5):
-        words = [word + char for word in words for char in alphabet if re.match(r"-?(\d|$)", word + char)]
-        texts += words
-    good = {text for text in texts if fits(text)}
-    for text in texts:
-        got = accepted(Numeral(bounds), text.encode())
-        assert bool(got) == (text in good), text
-        if any(longer.startswith(text) for longer in good):
-            assert got is not None, text
-
-
-def test_numbers_have_one_spelling() -> None:
-    free = NumberRange()
-    for text in ("0", "-7", "1.0", "-0.0", "1e-07", "1E+22", "-0e1", "9" * 300, "1.50"):
-        assert accepted(Numeral(free), text.encode()), text
-    for text in ("-0", "1.", "1e", "-"):
-        assert accepted(Numeral(free), text.encode()) is False, text
-    for text in ("01", "+1", ".5", "1e999", "00", "-01", "9" * 201 + ".", "1.e"):
-        assert accepted(Numeral(free), text.encode()) is None, text
-
-
-# Patterns and text
-
-PATTERNS = [
-    "^a+$", "a|b$", "^on$|^off$", r"^\d{2,3}$", "b", "^(a|ab)(c|bcd)?$", r"\S", "[^a-c]$", "^.{1,3}$", "a*?b", "^$", "",
-    "(a$|^b)", r"\w\W", "^(?:a{2}){1,2}$", "^[a-]b?$",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("text", PATTERNS)
-def test_patterns_agree_with_re(text: str) -> None:
-    rng = random.Random(text)
-    meant = re.compile(text.replace("$", r"\Z"), re.ASCII)
-    for _ in range(400):
-        word = "".join(rng.choices("abcd1 -é", k=rng.randint(0, 6)))
-        assert pattern(text).matches(word) == bool(meant.search(word)), word
-
-
-@pytest.mark.parametrize("text", PATTERNS)
-@pytest.mark.parametrize(("least", "most"), [(0, None), (2, 3), (0, 1)])
-def test_text_viability_agrees_with_brute_force(text: str, least: int, most: int | None) -> None:
-    needles = (b"ab-", b"b1")
-    letters = "ab1-"
-    words = [""]
-    for size in range(5):
-        words += [word + char for word in words if len(word) == size for char in letters]
-
-    def fits(word: str) -> bool:
-        plain = not any(needle.decode() in word for needle in needles)
-        return plain and least <= len(word) <= (9 if most is None else most) and pattern(text).matches(word)
-
-    good = {word for word in words if fits(word)}
-    rule = TextRule(needles=needles, least=least, most=most, machines=((pattern(text), True),))
-    for word in words:
-        got = accepted(Text(rule), word.encode()) if Text(rule).satisfiable() else None
-        assert bool(got) == (word in good), word
-        if any(longer.startswith(word) for longer in good):
-            assert got is not None, word
-        if got is not None and most is not None:  # other letters may finish it: try a few
-            tails = ["", *"abcd1- ", "cd", "c ", "dd", "aa"]
-            assert any(pattern(text).matches(word + tail) for tail in tails), word
-
-
-@given(st.binary(max_size=6))
-def test_raw_text_is_valid_utf8(data: bytes) -> None:
-    try:
-        data.decode()
-        valid = True
-    except UnicodeDecodeError:
-        valid = False
-    assert (accepted(Text(TextRule()), data) is True) == valid
-
-
-@given(st.text(alphabet='a"\\/bnu0d83cDE{<|é😀\n\x1f', max_size=13))
-def test_json_text_is_what_json_reads(text: str) -> None:
-    try:
-        value = json.loads(f'"{text}"')
-        valid = not any(0xD800 <= ord(char) <= 0xDFFF for char in value)
-    except ValueError:
-        valid = False
-    assert (accepted(Text(TextRule(spelling="json")), text.encode()) is True) == valid
-
-
-@given(st.text(alphabet='a"\\é😀\n\x1f<', max_size=6), st.randoms(use_true_random=False))
-def test_json_text_counts_characters(text: str, rng: random.Random) -> None:
-    spelt = "".join(rng.choice([json.dumps(char)[1:-1], json.dumps(char, ensure_ascii=False)[1:-1]]) for char in text)
-    for most in (len(text), len(text) - 1):
-        if most >= 0:
-            got = accepted(Text(TextRule(spelling="json", most=most)), spelt.encode())
-            assert (got is True) == (most == len(text))
-    short = TextRule(spelling="json", escapes=False)
-    canonical = json.dumps(text, ensure_ascii=False)[1:-1]
-    assert (accepted(Text(short), spelt.encode()) is True) == (spelt == canonical)
-
-
-def test_a_needle_leaves_no_dead_end() -> None:
-    rule = TextRule(needles=(b"<|x|>",), machines=((pattern(r"^a<\|x\|>$|^a<\|y\|>$"), True),))
-    assert accepted(Text(rule), b"a<|y|>")
-    assert accepted(Text(rule), b"a<|") is False
-    assert accepted(Text(rule), b"a<|x") is None
-
-
 # Formats
 
 DECISIONS: list[tuple[str, dict[str, Any], str, list[str], list[str]]] = [
@@ -214,7 +86,8 @@ DECISIONS: list[tuple[str, dict[str, Any], str, list[str], list[str]]] = [
     ("atem", {"o": {"type": "array"}}, BLOCK + '<atem:parameter name="o">["',
      ['a", 1,{"k": null}]</atem:parameter>\n', '\\u003c/atem:invoke>"]', '\\ud83d\\ude00"', '\\/"'],
      ["\n", "\\x", "\\ud83d\"", 'a",  1', 'a" ,', "</atem:parameter>"]),
-    ("runes", {"k": {"type": ["string", "null", "boolean"]}}, "[[call]]f(k=", ["nil)", "yes)", "[[s]][[/s]])"], ["null"]),
+    ("runes", {"k": {"type": ["string", "null", "boolean"]}}, "[[call]]f(k=",
+     ["nil)", "yes)", "[[s]][[/s]])"], ["null"]),
 ]  # fmt: skip
 
 
@@ -246,20 +119,29 @@ def test_choice_reasoning_and_parallel_calls() -> None:
     thought = {name: render_turn(name, [("f", {})], reasoning="a {b") for name in FORMATS}
     for name in FORMATS:
         required = make_request([f, g], "required")
-        assert ends(name, required, call[name]) and ends(name, required, two[name]) and ends(name, required, thought[name])
-        assert not ends(name, required, "") and not may(name, required, "Hi")
+        assert ends(name, required, call[name])
+        assert ends(name, required, two[name])
+        assert ends(name, required, thought[name])
+        assert not ends(name, required, "")
+        assert not may(name, required, "Hi")
         single = make_request([f, g], "required", parallel=False)
-        assert ends(name, single, call[name]) and not may(name, single, two[name])
+        assert ends(name, single, call[name])
+        assert not may(name, single, two[name])
         named = make_request([f, g], {"type": "function", "function": {"name": "g"}})
-        assert not may(name, named, call[name]) and ends(name, named, render_turn(name, [("g", {})]))
+        assert not may(name, named, call[name])
+        assert ends(name, named, render_turn(name, [("g", {})]))
         forbid = make_request([f], "required", reasoning="forbid")
-        assert ends(name, forbid, call[name]) and not may(name, forbid, thought[name])
+        assert ends(name, forbid, call[name])
+        assert not may(name, forbid, thought[name])
         require = make_request([f], "required", reasoning="require")
-        assert ends(name, require, thought[name]) and not may(name, require, call[name])
+        assert ends(name, require, thought[name])
+        assert not may(name, require, call[name])
         none = make_request([f], "none")
-        assert ends(name, none, render_turn(name, content="Hi <b>.")) and not may(name, none, call[name])
+        assert ends(name, none, render_turn(name, content="Hi <b>."))
+        assert not may(name, none, call[name])
         auto = make_request([f, g])
-        assert ends(name, auto, render_turn(name, content="Hi")) and ends(name, auto, two[name])
+        assert ends(name, auto, render_turn(name, content="Hi"))
+        assert ends(name, auto, two[name])
 
 
 def test_a_prompt_inside_a_thought() -> None:
@@ -313,14 +195,16 @@ def test_unsatisfiable_branches_are_never_entered() -> None:
     assert not any(may("gemma4", request, prefix + text) for text in ("x:1", "y:[1", "z", "e:{", "s"))
     assert initial("gemma4", request_for({**schema, "required": ["z"]})) is None
     both = make_request([tool("f", {**schema, "required": ["s"]}), tool("g")], "required")
-    assert not may("gemma4", both, "<|tool_call>call:f") and may("gemma4", both, "<|tool_call>call:g{}")
+    assert not may("gemma4", both, "<|tool_call>call:f")
+    assert may("gemma4", both, "<|tool_call>call:g{}")
 
 
 def test_an_answer_under_a_schema() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     for name, prefix in (("gemma4", ""), ("atem", " to=user<|message|>")):
         request = make_request(response=schema)
-        assert ends(name, request, prefix + '{"a": 1}') and not may(name, request, prefix + "Sure")
+        assert ends(name, request, prefix + '{"a": 1}')
+        assert not may(name, request, prefix + "Sure")
 
 
 # Case table
@@ -357,7 +241,9 @@ def test_cases_of_masks(case: dict[str, Any]) -> None:
     for text in case["expect"]["allow"]:
         whole = prefix + text
         stops = text in ("<turn|>", "<|tool_response>", "<eos>", "<|eot|>")
-        assert ends(name, request, prefix) if stops else may(name, request, whole.removeprefix("<|start|>assistant")), text
+        assert ends(name, request, prefix) if stops else may(name, request, whole.removeprefix("<|start|>assistant")), (
+            text
+        )
     for text in case["expect"]["forbid"]:
         stops = text in ("<turn|>", "<|tool_response>", "<eos>", "<|eot|>")
         assert not (ends(name, request, prefix) if stops else may(name, request, prefix + text)), text
@@ -373,11 +259,20 @@ def test_canonical_texts_are_accepted_exactly_if_spellable(name: str) -> None:
         rng = random.Random(f"{name}{seed}")
         definition = random_tool(rng, odd_keys=name != "runes")
         schema = definition["function"]["parameters"]
-        arguments = arguments_for(schema, rng)
+        try:
+            arguments = arguments_for(schema, rng)
+        except NoValue:  # nothing satisfies it, or hardly anything
+            continue
         assert Draft202012Validator(plain_schema(schema)).is_valid(arguments)
         text = render_turn(name, [(definition["function"]["name"], arguments)])
-        accepted = ends(name, make_request([definition], "required"), text)
-        assert accepted == spellable(arguments, name, schema), (seed, arguments, schema)
+        try:
+            accepted = ends(name, make_request([definition], "required"), text)
+        except Unsupported:
+            continue
+        if name == "atem" and any(isinstance(value, str) and reads_as(value) for value in arguments.values()):
+            assert accepted or not spellable(arguments, name, schema)  # the text may stand for the other value
+        else:
+            assert accepted == spellable(arguments, name, schema), (seed, arguments, schema)
         refused += not accepted
     assert refused  # the generators try what cannot be written, too
 
@@ -391,25 +286,27 @@ def test_every_prefix_of_an_accepted_text_is_viable(name: str) -> None:
         text = render_turn(name, [(chosen["function"]["name"], random_arguments(chosen, name, rng))], reasoning="hm <b")
         state = initial(name, make_request(definitions, "required"))
         for symbol in symbols(text, markers(name)):
-            assert state is not None and not state.can_end
+            assert state is not None
+            assert not state.can_end
             state = state.advance(symbol)
-        assert state is not None and state.can_end
+        assert state is not None
+        assert state.can_end
 
 
-def walk(state: OracleState, name: str, rng: random.Random, most: int = 3000) -> list[Symbol] | None:
-    """A random complete sequence, or None if it did not end in time. Raises if it meets a dead end."""
+def walk(state: OracleState, name: str, rng: random.Random, most: int = 1500) -> list[Symbol] | None:
+    """A random complete sequence, or None if it did not end in time. Fails if it meets a dead end."""
     path: list[Symbol] = []
     for _ in range(most):
-        if state.can_end and rng.random() < 0.5:
+        tried: list[Symbol] = [*markers(name), *b'<>/"})]|,:aem ', *rng.choices(range(256), k=4)]
+        rng.shuffle(tried)
+        found = next((symbol for symbol in tried if state.advance(symbol)), None)
+        if found is None:
+            found = next(state.nexts(), None)
+        if state.can_end and (found is None or rng.random() < 0.5):
             return path
-        options: list[Symbol] = [mark for mark in markers(name) if state.advance(mark)]
-        if not options or rng.random() < 0.7:
-            options += list(state.nexts())
-        eager: list[Symbol] = [s for s in options if isinstance(s, str) or chr(s) in "}])>\"</|"]
-        assert options, "a dead end"
-        choice = rng.choice(eager if eager and rng.random() < 0.5 else options)
-        path.append(choice)
-        after = state.advance(choice)
+        assert found is not None, "a dead end"
+        path.append(found)
+        after = state.advance(found)
         assert after is not None
         state = after
     return None
@@ -434,10 +331,11 @@ def test_walks_end_and_read_back_as_valid_calls(name: str) -> None:
         text = spelled(path)
         assert symbols(text, markers(name)) == path
         file, rule = GRAMMARS[name]
-        if len(text) > 700 or not file.exists() or re.search(r"\d[.eE]", text):
+        if len(text) > 700 or not file.exists():
             continue
         reading = read(file, text, start=rule, tools=[definition])
-        assert reading is not None and len(reading.calls) == 1, text
+        assert reading is not None, text
+        assert len(reading.calls) == 1, text
         arguments = reading.calls[0][1]
         errors = list(Draft202012Validator(plain_schema(definition["function"]["parameters"])).iter_errors(arguments))
         assert not errors, (text, arguments)
@@ -455,7 +353,7 @@ def test_lark_reads_canonical_texts(name: str) -> None:
         arguments = random_arguments(definition, name, rng)
         content = None if name == "atem" else "Well: "
         text = render_turn(name, [(definition["function"]["name"], arguments)], reasoning="so", content=content)
-        if len(text) < 700 and not re.search(r"\d[.eE]", text):
+        if len(text) < 700:
             reading = read(file, text, start=rule, tools=[definition])
             assert reading is not None, text
             assert (reading.content, reading.reasoning) == (content, "so")
@@ -482,8 +380,7 @@ def test_arguments_from_someone_elses_generator(data: st.DataObject) -> None:
     arguments = data.draw(outside_arguments(schema))
     for name in FORMATS:
         if spellable(arguments, name, schema):
-            # a validator takes 3.0 for an integer; the formats write integers without a fraction
-            whole = isinstance(arguments["n"], int)
+            whole = isinstance(arguments["n"], int)  # validators take 3.0 for an integer, a call says 3
             assert ends(name, request_for(schema), render_turn(name, [("f", arguments)])) == whole
 
 

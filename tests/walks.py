@@ -8,6 +8,7 @@ nearer. The number of walks comes from the environment: `TWINGRAM_WALKS` (the he
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,12 +30,14 @@ from .oracle.generate import plain_schema, random_tools
 from .oracle.patterns import pattern
 
 __all__ = [
-    "FORMATS", "RUNES", "Asked", "Walk", "Walker", "alternatives", "asked", "budgets", "call_ids", "loaded", "oracle_of",
-    "sessions", "small", "small_symbols", "stops", "symbols_of", "violations", "walked",
+    "FORMATS", "RUNES", "Asked", "Walk", "Walker", "alternatives", "asked", "budgets", "call_ids", "json_prefix",
+    "loaded", "oracle_of", "sessions", "small", "small_symbols", "small_trie", "stops", "symbols_of", "trie_of",
+    "viable_tokens", "violations", "walked",
 ]  # fmt: skip
 
 FORMATS = ("gemma4", "atem", "runes")
 RUNES = Path(__file__).parent / "formats" / "runes.lark"
+SPACE = "".join(char for char in map(chr, range(0x3001)) if char.isspace())  # what \s is in a grammar
 WALKS = int(os.environ.get("TWINGRAM_WALKS", "36"))
 MANY = 2000
 STOPS = {"gemma4": ("<turn|>", "<eos>"), "atem": ("<|eot|>", "<|end_of_text|>"), "runes": ("[[end]]",)}
@@ -42,17 +45,19 @@ STOPS_AFTER_CALL = {"gemma4": ("<|tool_response>",), "atem": (), "runes": ()}
 CALLS = {"gemma4": "<|tool_call>", "atem": "<atem:invoke", "runes": "[[call]]"}
 
 # Tokens that straddle what matters: markers, closers, quotes, separators, characters of several bytes.
-_PIECES = """
+_PIECES = r"""
 call: call thought assistant to= to=self =user =self name= invoke parameter atem: </atem: <atem: </atem:parameter
 </atem:parameter> </atem:invoke> </atem:function_calls> function_calls <| |> <|" "|> <|"|> <tool tool_call <tool_call
 _call|> <|tool channel <|channel> <channel <turn|> <eos> eos> <|e om|> ot|> <|eom|> a<|eom|> start|> message|> [[ ]] [[/
-s]] [[s [[s]] call]] [[call]]f [[/ end]] }, }} ]} ], [[1 ,b ,a a: b: city: n:1 :[ :{ {} [] {"a {"a": ": ", "b "} " \\u
-\\ud83d \\u00e9 \\n \\\\ \\" \\/ 10 00 -1 0. .5 e+ E-1 e1 1e 99 true false null yes no nil ; = | ab ing city filePath
-units limit get_weather search fs.read add-item call:f f{ celsius null, true} >\n \n\n \n< ">\n "> ="a ="city"> x< <b>
-é 漢 😀 é漢 à <é
-""".split(" ")
+s]] [[s [[s]] call]] [[call]]f [[/ end]] }, }} ]} ], [[1 ,b ,a a: b: city: n:1 :[ :{ {} [] {"a {"a": ": ", "b "} " \u
+\ud83d \u00e9 \n \\ \" \/ 10 00 -1 0. .5 e+ E-1 e1 1e 99 true false null yes no nil ; = | ab ing city filePath units
+limit get_weather search fs.read add-item call:f f{ celsius null, true} "> ="a ="city"> x< <b> é 漢 😀 é漢 à <é
+"""
 _PARTS = (b"\xc3", b"\xa9a", b"\xe6\xbc", b"\xf0\x9f", b"\xf0\x9f\x98", b"\x98\x80", b"<\xf0", b" \xe6", b"\xff\xfe")
-_SPACED = (b" to=", b" to=self", b" to=user", b"; ", b" | ", b", ", b": ", b"  ", b" a", b'parameter name="', b' name="')
+_SPACED = (
+    b" to=", b" to=self", b" to=user", b"; ", b" | ", b", ", b": ", b"  ", b" a", b'parameter name="', b' name="', b">\n",
+    b"\n\n", b"\n<", b'">\n', b"thought\n", b"</atem:parameter>\n", b">\n<atem:",
+)  # fmt: skip
 _EDGES = frozenset(b'<>|[]{}()"=:;,/\\\n')
 
 
@@ -62,14 +67,14 @@ def loaded(name: str) -> tg.Format:
 
 
 @cache
-def small() -> tg.Vocabulary:
-    """Some 450 tokens: every byte, awkward pieces, and the markers of all formats as special tokens."""
-    words = [piece.encode() for line in _PIECES for piece in line.split("\n") if piece]
-    newlines = [b">\n", b"\n\n", b"\n<", b'">\n', b"thought\n", b"</atem:parameter>\n", b">\n<atem:"]
-    tokens = dict.fromkeys([*(bytes((byte,)) for byte in range(256)), *words, *newlines, *_PARTS, *_SPACED, b"\\n"])
-    markers = [marker for name in FORMATS for marker in (*SPOKEN[name].MARKERS, *STOPS[name], *STOPS_AFTER_CALL[name])]
-    special = {marker: len(tokens) + at for at, marker in enumerate(dict.fromkeys([*markers, "<pad>"]))}
-    return tg.Vocabulary.from_tokens(list(tokens), special)
+def small(name: str) -> tg.Vocabulary:
+    """Some 450 tokens: every byte, awkward pieces, and the format's markers; other formats' markers are mere text."""
+    words = [piece.encode() for piece in _PIECES.split()]
+    special = dict.fromkeys([*SPOKEN[name].MARKERS, *STOPS[name], *STOPS_AFTER_CALL[name], "<pad>"])
+    others = [marker.encode() for other in FORMATS for marker in SPOKEN[other].MARKERS if marker not in special]
+    pieces = [*words, *_PARTS, *_SPACED, *others[::3]]
+    tokens = dict.fromkeys([*(bytes((byte,)) for byte in range(256)), *pieces])
+    return tg.Vocabulary.from_tokens(list(tokens), {marker: len(tokens) + at for at, marker in enumerate(special)})
 
 
 def budgets(most: int = MANY) -> list[Any]:
@@ -108,6 +113,7 @@ class Asked:
             key_order=options.get("key_order", "any"),
             additional=options.get("additional_properties", "declared"),
             resumed=bool(options.get("prompt_tail")),
+            key_space=SPACE,
         )
 
     @property
@@ -136,7 +142,14 @@ def asked(name: str, rng: random.Random) -> Asked:
 
 
 def oracle_of(question: Asked) -> OracleState | None:
-    """The oracle's start. Skips what the oracle does not know with `Unsupported`."""
+    """The oracle's start. `Unsupported` where it takes no side."""
+    if question.options.get("prompt_tail") and question.options.get("reasoning") == "forbid":
+        raise Unsupported("a thought that is open and forbidden")
+    if question.options.get("additional_properties", "declared") == "declared":
+        for each in question.tools:
+            schema = each["function"]["parameters"]
+            if schema.get("properties") == {} and schema.get("additionalProperties"):
+                raise Unsupported("no properties, and any others")
     return initial(question.name, question.request())
 
 
@@ -145,7 +158,7 @@ def oracle_of(question: Asked) -> OracleState | None:
 
 @cache
 def small_symbols(name: str) -> tuple[tuple[Symbol, ...] | None, ...]:
-    return symbols_of(name, small())
+    return symbols_of(name, small(name))
 
 
 def symbols_of(name: str, vocabulary: tg.Vocabulary) -> tuple[tuple[Symbol, ...] | None, ...]:
@@ -160,6 +173,39 @@ def symbols_of(name: str, vocabulary: tg.Vocabulary) -> tuple[tuple[Symbol, ...]
         else:
             out.append(tuple(vocabulary.token_bytes(token)) or None)
     return tuple(out)
+
+
+Spelt = dict[Symbol | None, Any]  # a trie: symbol -> trie; under None the tokens that end here
+
+
+@cache
+def small_trie(name: str) -> Spelt:
+    return trie_of(symbols_of(name, small(name)))
+
+
+def trie_of(spelt: Sequence[tuple[Symbol, ...] | None]) -> Spelt:
+    root: Spelt = {}
+    for token, steps in enumerate(spelt):
+        if steps is not None:
+            node = root
+            for symbol in steps:
+                node = node.setdefault(symbol, {})
+            node.setdefault(None, []).append(token)
+    return root
+
+
+def viable_tokens(oracle: OracleState, trie: Spelt) -> set[int]:
+    """The tokens that the oracle can follow."""
+    found: set[int] = set()
+    todo = [(oracle, trie)]
+    while todo:
+        state, node = todo.pop()
+        for symbol, below in node.items():
+            if symbol is None:
+                found.update(below)
+            elif (after := state.advance(symbol)) is not None:
+                todo.append((after, below))
+    return found
 
 
 def stops(name: str, vocabulary: tg.Vocabulary, *, called: bool) -> frozenset[int]:
@@ -190,7 +236,8 @@ class Walker:
 
     def __init__(self, vocabulary: tg.Vocabulary, rng: random.Random, *, soft: int = 60, hard: int = 4000) -> None:
         self.vocabulary, self.rng, self.soft, self.hard = vocabulary, rng, soft, hard
-        self._stepping, self._edges = _landmarks(vocabulary)
+        self.stepping, self._edges = _landmarks(vocabulary)
+        self._special = frozenset(vocabulary.special_tokens.values())
 
     def walk(self, session: tg.Session) -> list[int]:
         """The tokens from where the session stands to the end of the turn."""
@@ -215,16 +262,12 @@ class Walker:
         some = [token for token in allowed if token in wanted and token not in ends] if wanted else []
         return int(self.rng.choice(some or allowed))
 
-    @property
-    def _special(self) -> frozenset[int]:
-        return frozenset(self.vocabulary.special_tokens.values())
-
     def downhill(self, session: tg.Session, allowed: Sequence[int]) -> int:
         """A byte or special token that brings the end nearer, one of the best."""
         here = session.min_tokens_to_end()
-        probe, best, nearest = session.fork(), [], here
+        probe, best, nearest = session.fork(), list[int](), here
         for token in allowed:
-            if token not in self._stepping or token in session.constraint.binding.stops:
+            if token not in self.stepping or token in session.constraint.binding.stops:
                 continue
             probe.accept_token(token)
             distance = probe.min_tokens_to_end()
@@ -255,7 +298,9 @@ def _landmarks(vocabulary: tg.Vocabulary) -> tuple[frozenset[int], frozenset[int
     return found[1:]
 
 
-def sessions(name: str, rng: random.Random, vocabulary: tg.Vocabulary, each: int) -> Iterator[tuple[Asked, tg.Constraint]]:
+def sessions(
+    name: str, rng: random.Random, vocabulary: tg.Vocabulary, each: int
+) -> Iterator[tuple[Asked, tg.Constraint]]:
     """Requests that can be met, each as often as it is to be walked."""
     while True:
         question = asked(name, rng)
@@ -271,9 +316,9 @@ def sessions(name: str, rng: random.Random, vocabulary: tg.Vocabulary, each: int
 def walked(name: str, walks: int, seed: int = 0) -> tuple[Walk, ...]:
     """So many walks through the masks of random requests, four to a request."""
     rng = random.Random(f"{name} {seed}")
-    walker = Walker(small(), rng)
+    walker = Walker(small(name), rng)
     found = []
-    for _, (question, constraint) in zip(range(walks), sessions(name, rng, small(), 4), strict=False):
+    for _, (question, constraint) in zip(range(walks), sessions(name, rng, small(name), 4), strict=False):
         found.append(Walk(question, constraint, tuple(walker.walk(constraint.session()))))
     return tuple(found)
 
@@ -307,3 +352,32 @@ _Validator = extend(Draft202012Validator, {"pattern": _ecma})  # patterns as ECM
 def violations(schema: Any, value: Any) -> list[str]:
     """What an outside validator has against a value."""
     return [error.message for error in _Validator(plain_schema(schema)).iter_errors(value)]
+
+
+_ENDINGS = ("", '"', '0"', '00"', '000"', '0000"', 'n"', "0", "e", "ue", "rue", "lse", "alse", "se", "l", "ll", "ull")
+
+
+def json_prefix(text: str) -> bool:
+    """Whether the text begins some JSON object: it can be completed to one."""
+    return any(_closes(text + ending + more) for ending in _ENDINGS for more in ("", ":0", "0", '"":0'))
+
+
+def _closes(text: str) -> bool:
+    """Whether the text is JSON once its open containers are closed."""
+    stack, quoted, escaped = [], False, False
+    for char in text:
+        if quoted:
+            quoted = escaped or char != '"'
+            escaped = not escaped and char == "\\"
+        elif char == '"':
+            quoted = True
+        elif char in "[{":
+            stack.append("]" if char == "[" else "}")
+        elif char in "]}" and (not stack or stack.pop() != char):
+            return False
+    if quoted:
+        return False
+    try:
+        return isinstance(json.loads((text or "{}") + "".join(reversed(stack))), dict)
+    except ValueError:
+        return False

@@ -1,7 +1,7 @@
 """An independent oracle: a slow matcher of what a constrained turn may be, written from the formats' descriptions.
 
-It shares no code with the engine. `initial(format, request)` gives the state before the first symbol; a symbol is a byte
-or a marker. `viable` and `complete` answer for whole sequences.
+It shares no code with the engine. `initial(format, request)` gives the state before the first symbol; a symbol is a
+byte or a marker. `viable` and `complete` answer for whole sequences.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ FORMATS = {"gemma4": gemma4, "atem": atem, "runes": runes}
 
 def markers(name: str) -> tuple[str, ...]:
     """The markers of a format, those that a completion never holds included."""
-    return FORMATS[name].MARKERS
+    found: tuple[str, ...] = FORMATS[name].MARKERS
+    return found
 
 
 def initial(name: str, request: Request) -> OracleState | None:
@@ -33,7 +34,8 @@ def initial(name: str, request: Request) -> OracleState | None:
 
 @lru_cache(maxsize=64)
 def _initial(name: str, request: Request, _schemas: tuple[str, ...]) -> OracleState | None:
-    return FORMATS[name].initial(request)
+    state: OracleState | None = FORMATS[name].initial(request)
+    return state
 
 
 def symbols(text: str, whole: Iterable[str]) -> list[Symbol]:

@@ -49,10 +49,13 @@ def _float(text: str) -> float:
     return value
 
 
+_DECODER = json.JSONDecoder(parse_constant=_refused, parse_float=_float, parse_int=lambda _: 0)
+
+
 def reads_as(text: str) -> str | None:
     """The JSON type of a text, or None if it is not JSON. Numbers beyond all bounds are text."""
     try:
-        value: Any = json.loads(text, parse_constant=_refused, parse_float=_float, parse_int=lambda _: 0)
+        value: Any = _DECODER.decode(text)
     except (ValueError, _NotJson, RecursionError):
         return None
     names = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
@@ -63,7 +66,9 @@ class _Claimed:
     """Whether a text belongs to one of these types rather than to string."""
 
     def __init__(self, types: frozenset[str]) -> None:
-        self.types = types | ({"integer"} if "number" in types else set()) | ({"string"} if "untyped" in types else set())
+        self.types = (
+            types | ({"integer"} if "number" in types else set()) | ({"string"} if "untyped" in types else set())
+        )
 
     def __call__(self, text: str) -> bool:
         return reads_as(text) in self.types
@@ -166,7 +171,7 @@ def json_answer(request: Request, markers: Sequence[str]) -> Piece:
 
 
 def _calls(request: Request, spelling: Tags) -> list[tuple[Piece, ...]]:
-    found = []
+    found: list[tuple[Piece, ...]] = []
     for each in request.tools:
         values = Values(each.schema, spelling, request)
         if values.satisfiable and nameable(each.name):

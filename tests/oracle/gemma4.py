@@ -36,7 +36,7 @@ def free_text(markers: Sequence[str]) -> Text:
 def key_shape(space: str) -> Machine:
     """A bare key: none of the letters that structure a call, no space at its ends."""
     letters = "".join(f"\\{char}" for char in NOT_IN_KEYS)
-    ends = f"[^{letters}" + "".join(f"\\x{ord(char):02x}" for char in space) + "]"
+    ends = f"[^{letters}" + "".join(f"\\u{ord(char):04x}" for char in space) + "]"
     return pattern(f"^{ends}([^{letters}]*{ends})?$")
 
 
@@ -49,9 +49,7 @@ class Braces(Spelling):
         return Word(tuple(text.encode())) if text in self.request.letters else Word((text,))
 
     def text(self, level: str, rule: TextRule, others: frozenset[str]) -> Sequence[Piece] | None:
-        body = Text(
-            TextRule(needles=needles(self.markers), least=rule.least, most=rule.most, machines=rule.machines)
-        )
+        body = Text(TextRule(needles=needles(self.markers), least=rule.least, most=rule.most, machines=rule.machines))
         return (self.marker('<|"|>'), body, self.marker('<|"|>')) if body.satisfiable() else None
 
     def string(self, level: str, value: str, others: frozenset[str]) -> Sequence[Piece] | None:

@@ -1,7 +1,7 @@
 """Outside generators: tool schemas, and arguments that satisfy them.
 
-In: a source of chance (`random.Random`, or hypothesis through the strategies at the end). Out: tool definitions over the
-keywords that the oracle knows, and argument objects that `jsonschema` accepts. Nothing here looks at masks.
+In: a source of chance (`random.Random`, or hypothesis through the strategies at the end). Out: tool definitions over
+the keywords that the oracle knows, and argument objects that `jsonschema` accepts. Nothing here looks at masks.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ ODD_KEYS = (*KEYS, "c d", "ключ", "k.v", "$x")
 NAMES = ("f", "get_weather", "search", "fs.read", "add-item", "F2")
 LETTERS = "abcXYZ 012-_.,:;{}[]()<>|/\\\"'`\n\té漢😀=&%"
 PIECES = (
-    "<", "<|", "<b>", "</", "</atem:", "</atem:parameter", "<tool_call", "<|tool", '<|"', "|>", "[[", "]]", "[[s]", "call:",
-    "null", "true", "42", "-1.5", '"q"', "[1]", '{"a": 1}', "thought\n", " to=user", "\r\n", "\u2028", "\x00", "\x7f", "ﬃ",
+    "<", "<|", "<b>", "</", "</atem:", "</atem:parameter", "<tool_call", "<|tool", '<|"', "|>", "[[", "]]", "[[s]",
+    "call:", "null", "true", "42", "-1.5", '"q"', "[1]", '{"a": 1}', "thought\n", " to=user", "\r\n", "\u2028", "\x00",
+    "\x7f", "ﬃ",
 )  # fmt: skip
 WHOLE = (
-    "42", "null", " true ", '"q"', "[1, 2]", '{"a": null}', "1e5", "-0", "1e999", "a</atem:parameter>b", "</atem:invoke>",
-    'x<|"|>', "<tool_call|>", "<|eot|>", "[[/s]]", "<|channel>", "[[call]]f()[[/call]]", "thought\n<channel|>", "<eos>",
+    "42", "null", " true ", '"q"', "[1, 2]", '{"a": null}', "1e5", "-0", "1e999", "a</atem:parameter>b",
+    "</atem:invoke>", 'x<|"|>', "<tool_call|>", "<|eot|>", "[[/s]]", "<|channel>",
+    "[[call]]f()[[/call]]", "thought\n<channel|>", "<eos>",
 )  # fmt: skip
 PATTERNS: tuple[tuple[str, Callable[[random.Random], str]], ...] = (
     (r"^[a-z]+$", lambda r: "".join(r.choices("abcxyz", k=r.randint(1, 6)))),
@@ -54,7 +56,7 @@ class NoValue(Exception):
 
 def random_text(rng: random.Random, least: int = 0, most: int | None = None) -> str:
     """Text that is unkind to formats: parts of markers, quotes, escapes, wide characters."""
-    if most is None and least == 0 and rng.random() < 0.15:
+    if most is None and least == 0 and rng.random() < 0.35:
         return rng.choice(WHOLE)
     text = ""
     size = rng.choice((0, 1, 2, 5, 12)) if most is None else rng.randint(least, most)
@@ -80,7 +82,11 @@ def _schema_of(kind: str, rng: random.Random, depth: int, references: tuple[str,
     if kind in ("integer", "number"):
         return _number_schema(kind, rng)
     if kind == "enum":
-        return {"enum": rng.sample([None, True, 1, -7, 2.5, "x", "y z", "say \"hi\"\\n", "é😀", "", "x1"], k=rng.randint(1, 5))}
+        return {
+            "enum": rng.sample(
+                [None, True, 1, -7, 2.5, "x", "y z", 'say "hi"\\n', "é😀", "", "x1"], k=rng.randint(1, 5)
+            )
+        }
     if kind == "const":
         return {"const": rng.choice(["only", 3, False, None, "a<b"])}
     if kind == "array":
@@ -118,7 +124,9 @@ def _number_schema(kind: str, rng: random.Random) -> dict[str, Any]:
     if kind == "integer" and rng.random() < 0.5:
         low = rng.randint(-200, 200)
         schema |= {rng.choice(("minimum", "exclusiveMinimum")): low} if rng.random() < 0.7 else {}
-        schema |= {rng.choice(("maximum", "exclusiveMaximum")): low + rng.randint(2, 3000)} if rng.random() < 0.7 else {}
+        schema |= (
+            {rng.choice(("maximum", "exclusiveMaximum")): low + rng.randint(2, 3000)} if rng.random() < 0.7 else {}
+        )
     return schema
 
 
@@ -144,13 +152,19 @@ def _object_schema(
     return schema
 
 
-def random_tool(rng: random.Random, name: str | None = None, *, depth: int = 2, odd_keys: bool = False) -> dict[str, Any]:
+def random_tool(
+    rng: random.Random, name: str | None = None, *, depth: int = 2, odd_keys: bool = False
+) -> dict[str, Any]:
     """A tool definition in the Chat Completions shape, sometimes with recursive definitions."""
     recursive = rng.random() < 0.25
     references = ("#/$defs/node", "#/$defs/list") if recursive else ()
     schema = _object_schema(rng, depth, references, ODD_KEYS if odd_keys else KEYS)
     if recursive:
-        node = {"type": "object", "properties": {"v": _string_schema(rng), "next": {"$ref": "#/$defs/list"}}, "required": ["v"]}
+        node = {
+            "type": "object",
+            "properties": {"v": _string_schema(rng), "next": {"$ref": "#/$defs/list"}},
+            "required": ["v"],
+        }
         schema["$defs"] = {"node": node, "list": {"type": "array", "items": {"$ref": "#/$defs/node"}, "maxItems": 2}}
     return tool(name or rng.choice(NAMES), schema)
 
@@ -239,7 +253,9 @@ def _number(kind: str, schema: Mapping[str, Any], rng: random.Random) -> int | f
         return rng.choice((0.5, -1.25, 1.0, 1e-07, 1e22, 2.5e-10, rng.random() * 10 ** rng.randint(-5, 5)))
     if not bounds and rng.random() < 0.3:
         return rng.choice((0, 7, -1, 10**25, -(2**63)))
-    low = schema.get("minimum", schema.get("exclusiveMinimum", schema.get("maximum", schema.get("exclusiveMaximum", 50)) - 100))
+    low = schema.get(
+        "minimum", schema.get("exclusiveMinimum", schema.get("maximum", schema.get("exclusiveMaximum", 50)) - 100)
+    )
     high = schema.get("maximum", schema.get("exclusiveMaximum", low + 5000))
     return rng.randint(low, max(low, high))
 
@@ -300,8 +316,17 @@ def tools_and_arguments(draw: st.DrawFn, name: str, *, depth: int = 2) -> tuple[
 
 
 def outside_arguments(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
-    """Arguments drawn by `hypothesis-jsonschema`: someone else's reading of the schema."""
+    """Values drawn by `hypothesis-jsonschema`, someone else's reading of the schema: its scalars, our containers."""
     from hypothesis_jsonschema import from_schema
 
+    if "anyOf" in schema:
+        return st.one_of([outside_arguments(branch) for branch in schema["anyOf"]])
+    if schema.get("type") == "object" and "properties" in schema:
+        drawn = {key: outside_arguments(child) for key, child in schema["properties"].items()}
+        needed = {key: drawn.pop(key) for key in schema.get("required", ())}
+        return st.fixed_dictionaries(needed, optional=drawn)
+    if schema.get("type") == "array" and "items" in schema:
+        items = outside_arguments(schema["items"])
+        return st.lists(items, min_size=schema.get("minItems", 0), max_size=schema.get("maxItems"))
     found: st.SearchStrategy[Any] = from_schema(plain_schema(schema))
     return found

@@ -43,7 +43,9 @@ class _Source:
 @lru_cache(maxsize=8)
 def _source(path: Path, start: str) -> _Source:
     directives = _directives(path)
-    escaped = frozenset(f.stem + "__" for f in path.parent.glob("*.lark") if f != path and "escapes json" in _directives(f))
+    escaped = frozenset(
+        f.stem + "__" for f in path.parent.glob("*.lark") if f != path and "escapes json" in _directives(f)
+    )
     parser = Lark.open(
         str(path), start=start, parser="earley", ambiguity="resolve", propagate_positions=True, maybe_placeholders=False
     )
@@ -124,7 +126,7 @@ class _Reader:
             raw = self.text[parts[0].meta.start_pos : parts[0].meta.end_pos]
         types, kind = admitted_types(schema, document), reads_as(raw)
         admitted = types is None or kind in types or (kind == "integer" and "number" in types)
-        return json.loads(raw) if kind is not None and admitted and types != {"string"} else raw
+        return json.loads(raw) if kind is not None and admitted and types != frozenset({"string"}) else raw
 
     def _value(self, node: Tree[Token]) -> Any:
         role = _role(node)
@@ -135,7 +137,8 @@ class _Reader:
         if role in ("true", "false", "null"):
             return {"true": True, "false": False, "null": None}[role]
         if role in ("number", "bare"):
-            return json.loads(_text_of(node))
+            text = _text_of(node)
+            return json.loads(text) if reads_as(text) else text
         if role == "array":
             return [self._value(child) for child in node.children if isinstance(child, Tree)]
         return self._members(node, None, None, top=False)

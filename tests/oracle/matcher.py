@@ -83,7 +83,7 @@ class Choice(Piece):
 class Later(Piece):
     """A sequence that is made when it is first needed: recursion."""
 
-    __slots__ = ("_make", "_made")
+    __slots__ = ("_made", "_make")
 
     def __init__(self, make: Callable[[], Sequence[Piece]]) -> None:
         self._make = make
@@ -121,7 +121,7 @@ class _Cell:
 
     def __init__(self, head: Piece, tail: _Cell | None) -> None:
         self.head, self.tail = head, tail
-        self.hash = hash((head, tail.hash if tail is not None else 0))
+        self.hash: int = hash((head, tail.hash if tail is not None else 0))
 
     def __hash__(self) -> int:
         return self.hash

@@ -26,7 +26,7 @@ _WITH_POINT = re.compile(r"-?(0|[1-9][0-9]*)\.([0-9]*)")
 _DIGITS = "0123456789"
 
 
-def exact(number: int | float | Decimal) -> Fraction:
+def exact(number: float | Decimal) -> Fraction:
     """The value that the shortest text of a number stands for."""
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
@@ -103,11 +103,11 @@ def complete(text: str, bounds: NumberRange) -> bool:
 def viable(prefix: str, bounds: NumberRange) -> bool:
     """Whether the prefix, itself included, can become an admitted number."""
     if prefix in ("", "-"):
-        return any(viable(prefix + digit, bounds) for digit in _DIGITS)
+        return any(viable(prefix + char, bounds) for char in _DIGITS + ("" if prefix else "-"))
     if complete(prefix, bounds):
         return True
     if found := _WITH_EXPONENT.fullmatch(prefix):
-        return _exponent_viable(*found.groups(), bounds)
+        return _exponent_viable(found[1], found[2], found[3], bounds)
     if found := _WITH_POINT.fullmatch(prefix):
         return _mantissa_viable(prefix, len(found[1]), found[2], bounds)
     if not re.fullmatch(r"-?(0|[1-9][0-9]*)", prefix):

@@ -17,7 +17,7 @@ from typing import Any
 from .request import Unsupported
 
 if sys.version_info >= (3, 11):
-    from re import _parser as sre  # type: ignore[attr-defined]
+    from re import _parser as sre
 else:
     import sre_parse as sre
 

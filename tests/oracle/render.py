@@ -73,7 +73,12 @@ def render_call(name: str, tool: str, arguments: Mapping[str, Any], *, sort: boo
 
 
 def render_turn(
-    name: str, calls: Sequence[Call] = (), *, reasoning: str | None = None, content: str | None = None, sort: bool = True
+    name: str,
+    calls: Sequence[Call] = (),
+    *,
+    reasoning: str | None = None,
+    content: str | None = None,
+    sort: bool = True,
 ) -> str:
     """What a model writes from the end of its prompt to its stop token, which is left out."""
     spelt = [render_call(name, tool, arguments, sort=sort) for tool, arguments in calls]
@@ -93,7 +98,9 @@ def _plain(text: str, needles: Sequence[str]) -> bool:
 
 
 def _number(value: float) -> bool:
-    return math.isfinite(value) and len(repr(value).rpartition("e")[2].lstrip("+-")) <= (2 if "e" in repr(value) else 999)
+    return math.isfinite(value) and len(repr(value).rpartition("e")[2].lstrip("+-")) <= (
+        2 if "e" in repr(value) else 999
+    )
 
 
 def _fits(name: str, value: Any) -> bool:
@@ -145,7 +152,7 @@ def _reads_back(text: str, schema: Any, document: Any) -> bool:
     """Whether raw text under a schema is read as the string it is."""
     types = admitted_types(schema, document)
     kind = atem.reads_as(text)
-    if kind is None or types == {"string"}:
+    if kind is None or types == frozenset({"string"}):
         return True
     if types is None:
         return False

@@ -76,9 +76,7 @@ def _tool_name(item: Mapping[str, Any]) -> str:
     return name
 
 
-def make_request(
-    tools: Sequence[Mapping[str, Any]] = (), tool_choice: Any = None, **options: Any
-) -> Request:
+def make_request(tools: Sequence[Mapping[str, Any]] = (), tool_choice: Any = None, **options: Any) -> Request:
     """The request that a constraint with these arguments stands for."""
     known = tuple(_tool(definition) for definition in tools)
     left, choice = _choice(known, tool_choice if tool_choice is not None else ("auto" if known else "none"))

@@ -8,6 +8,7 @@ satisfies everything at once; that is decided by a search over (pattern states, 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ class TextRule:
     refuse: Callable[[str], bool] | None = None  # of a finished text; only for texts that one more letter rescues
     escapes: bool = True  # JSON: every valid escape, else only the shortest spelling
     _known: dict[object, bool] = field(default_factory=dict)
+    _slid: dict[bytes, bytes | None] = field(default_factory=dict)
 
     @cached_property
     def beginnings(self) -> frozenset[bytes]:
@@ -48,17 +50,26 @@ class TextRule:
         for needle in self.needles:
             cuts.update(*((byte, byte + 1) for byte in needle))
         places = sorted(cuts)
-        pairs = zip(places, places[1:], strict=False)
+        pairs = itertools.pairwise(places)
         return tuple((low, high - 1) for low, high in pairs if not 0xD800 <= low < 0xE000)
 
     def slide(self, tail: bytes, data: bytes) -> bytes | None:
         """The longest end of the text that a needle begins with; None if a needle has occurred."""
         for byte in data:
             tail += bytes((byte,))
-            if any(tail.endswith(needle) for needle in self.needles):
+            if tail not in self._slid:
+                self._slid[tail] = self._cut(tail)
+            cut = self._slid[tail]
+            if cut is None:
                 return None
-            while tail not in self.beginnings and tail:
-                tail = tail[1:]
+            tail = cut
+        return tail
+
+    def _cut(self, tail: bytes) -> bytes | None:
+        if any(tail.endswith(needle) for needle in self.needles):
+            return None
+        while tail not in self.beginnings and tail:
+            tail = tail[1:]
         return tail
 
 
@@ -75,7 +86,7 @@ def _utf8_range(unit: bytes) -> tuple[int, int] | None:
     low, high = low << shift, ((low + 1) << shift) - 1
     floor = (0, 0x80, 0x800, 0x10000)[size - 1]
     low, high = max(low, floor), min(high, 0x10FFFF)
-    if 0xD800 <= low and high <= 0xDFFF:
+    if low >= 0xD800 and high <= 0xDFFF:
         return None
     return (low, high) if low <= high else None
 
@@ -216,7 +227,8 @@ class Text(Piece):
 
     def satisfiable(self) -> bool:
         """Whether some completion of this body is admitted."""
-        key = (self._key[:4], bool(self.rule.refuse) and self.may_end())
+        full = self.rule.refuse is not None and self.count == self.rule.most
+        key = (self._key[:4], full and self.may_end())
         if key not in self.rule._known:
             self.rule._known[key] = self._search()
         return self.rule._known[key]

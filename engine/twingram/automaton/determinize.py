@@ -260,9 +260,7 @@ def _holds(kind: str, known: int, facts: int) -> bool:
     return changes == (kind == "word")
 
 
-def _look_automaton(
-    program: _Program, classes: _Classes, known: int, negative: bool, limits: Limits
-) -> _LookAutomaton:
+def _look_automaton(program: _Program, classes: _Classes, known: int, negative: bool, limits: Limits) -> _LookAutomaton:
     draft = _subsets(program, classes, known, limits)
     rows = [[0] * classes.size for _ in draft.rows]
     always = -1

@@ -11,10 +11,13 @@ answer repeats. Cost: one step per n asked for, at most until the first repetiti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 
 from .runs import Row
 
 __all__ = ["CharacterSteps", "WordLengths"]
+
+_LOCK = Lock()  # held while answers are added; a bit is set before `_known` passes it, so readers need none
 
 
 class CharacterSteps:
@@ -67,11 +70,16 @@ class WordLengths:
 
     def upto(self, limit: int) -> int:
         """Bit n set if a continuation of exactly n characters is accepted, for n <= limit."""
+        if self._known <= limit:
+            with _LOCK:
+                self._extend(limit)
+        return self._bits & ((2 << limit) - 1)
+
+    def _extend(self, limit: int) -> None:
         while self._known <= limit and not self._loop:
             self._advance()
         if self._known <= limit:
             self._repeat(limit)
-        return self._bits & ((2 << limit) - 1)
 
     def _advance(self) -> None:
         first = self._seen.setdefault(self._frontier, self._known)

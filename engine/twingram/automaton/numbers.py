@@ -23,12 +23,13 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import partial
 
 from ..limits import DEFAULT_LIMITS, Limits
 from .decimals import LONGEST, plain, scientific
 from .dfa import Dfa, check_states, from_draft, intersect, literals, union
 from .digits import ABOVE, BELOW, EQUAL, MINUS, ZERO, Build, Magnitude, Range, sign_ranges, spans
+from .kept import kept
 from .runs import EMPTY_DRAFT, Draft, Row, merge_runs
 
 __all__ = ["integer_dfa", "number_dfa"]
@@ -36,7 +37,7 @@ __all__ = ["integer_dfa", "number_dfa"]
 _LISTED = 2000  # multiples in a range up to which they are listed one by one
 
 
-@lru_cache(maxsize=512)
+@kept
 def integer_dfa(
     minimum: int | None, maximum: int | None, multiple_of: int | None = None, *, limits: Limits = DEFAULT_LIMITS
 ) -> Dfa:
@@ -111,7 +112,7 @@ def _multiples(step: int, limits: Limits) -> Dfa:
     return from_draft(Draft(rows, accept, [0] + [1] * (len(rows) - 1), start))
 
 
-@lru_cache(maxsize=512)
+@kept
 def number_dfa(
     minimum: Decimal | None = None,
     exclusive_min: bool = False,

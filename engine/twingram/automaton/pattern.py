@@ -244,7 +244,7 @@ class _Parser:
         if not re.fullmatch("[0-9A-Fa-f]+", digits) or int(digits, 16) > 0x10FFFF:
             raise self.fail(f"incomplete escape `\\{letter}`", start)
         code = int(digits, 16)
-        if letter == "u" and 0xD800 <= code <= 0xDBFF:
+        if letter == "u" and 0xD800 <= code <= 0xDBFF and not self.dialect.python:
             low = re.compile(r"\\u([dD][c-fC-F][0-9A-Fa-f]{2})").match(self.text, self.at)
             if low:
                 self.at = low.end()

@@ -11,12 +11,11 @@ and `terminal_dfa` keep what they built.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from ..errors import LimitExceeded
 from ..limits import DEFAULT_LIMITS, Limits
 from .determinize import complement_draft, determinize
 from .dfa import Dfa, from_draft
+from .kept import kept
 from .pattern import RegexError, parse
 from .spelling import TooLarge, decoder, spell
 from .tree import Anchor, Chars, Concat, Repeat, Tree, concat, searching
@@ -49,7 +48,7 @@ def tree_dfa(tree: Tree, *, spelling: str = "raw", negate: bool = False, limits:
     return from_draft(spell(draft, parts.size, decoder(parts.spans, spelling), limits), minimal=True)
 
 
-@lru_cache(maxsize=512)
+@kept
 def pattern_dfa(
     pattern: str,
     *,
@@ -70,7 +69,6 @@ def pattern_dfa(
     return tree_dfa(searching(tree) if search else tree, spelling=spelling, negate=negate, limits=limits)
 
 
-@lru_cache(maxsize=512)
 def counted_pattern(
     pattern: str, *, spelling: str = "raw", dialect: str = "ecma", limits: Limits = DEFAULT_LIMITS
 ) -> tuple[Dfa, int, int | None] | None:
@@ -80,7 +78,11 @@ def counted_pattern(
     None for patterns of another shape: anchored at both ends, single characters, among them one long repetition.
     """
     _check_length(pattern, limits)
-    tree = parse(pattern, dialect=dialect)
+    found = _uncounted(parse(pattern, dialect=dialect))
+    return found and (_uncounted_dfa(found[0], spelling=spelling, limits=limits), *found[1:])
+
+
+def _uncounted(tree: Tree) -> tuple[Tree, int, int | None] | None:
     items = tree.items if isinstance(tree, Concat) else ()
     if len(items) < 3 or items[0] != Anchor("start") or items[-1] != Anchor("end"):
         return None
@@ -93,15 +95,19 @@ def counted_pattern(
         return None
     fixed = sum(item.low if isinstance(item, Repeat) else 1 for item in body if item is not repeat)
     loose = concat([Repeat(repeat.item, 0, None) if item is repeat else item for item in body])
-    dfa = tree_dfa(loose, spelling=spelling, limits=limits)
-    return dfa, fixed + repeat.low, None if repeat.high is None else fixed + repeat.high
+    return loose, fixed + repeat.low, None if repeat.high is None else fixed + repeat.high
+
+
+@kept
+def _uncounted_dfa(tree: Tree, *, spelling: str, limits: Limits) -> Dfa:
+    return tree_dfa(tree, spelling=spelling, limits=limits)
 
 
 def _is_plain(tree: Tree) -> bool:
     return isinstance(tree, Chars) or (isinstance(tree, Repeat) and isinstance(tree.item, Chars))
 
 
-@lru_cache(maxsize=512)
+@kept
 def terminal_dfa(pattern: str, flags: str = "", *, limits: Limits = DEFAULT_LIMITS) -> Dfa:
     """The texts of a grammar's terminal: the whole of the pattern, in UTF-8."""
     _check_length(pattern, limits)

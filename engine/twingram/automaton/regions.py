@@ -18,6 +18,7 @@ from typing import NamedTuple
 from ..limits import DEFAULT_LIMITS, Limits
 from .charset import ANY
 from .dfa import Dfa, check_states, from_draft, intersect, union
+from .kept import kept
 from .regex import parse, terminal_dfa, tree_dfa
 from .runs import Draft, Row, merge_runs, overlay
 from .tree import ANYTHING, Chars, Choice, Concat, Look, Repeat, Tree, exact_prefix, exact_text
@@ -75,7 +76,7 @@ def exclude_dfa(
     return _exclude(tuple(sorted(set(needles))), strict, spelling, limits)
 
 
-@lru_cache(maxsize=64)
+@kept
 def _exclude(needles: tuple[bytes, ...], strict: bool, spelling: str, limits: Limits) -> Dfa:
     if not strict and spelling != "raw":
         raise ValueError("a spelling asks for strict=True")
@@ -139,7 +140,7 @@ def until_dfa(terminators: Iterable[Tree], *, strict: bool, limits: Limits = DEF
     return _until(tuple(terminators), strict, limits)
 
 
-@lru_cache(maxsize=64)
+@kept
 def _until(terminators: tuple[Tree, ...], strict: bool, limits: Limits) -> Dfa:
     closing = union(*(tree_dfa(tree, limits=limits) for tree in terminators), limits=limits)
     base = any_text() if strict else _any_bytes()

@@ -124,7 +124,9 @@ class Spelling:
     """How the values of one rule are written. `raw`: its strings have no delimiters, so that a text that reads as
     another type is of that type."""
 
-    def __init__(self, compiler: Compiler, rule: str, *, wrapped: bool = False) -> None:
+    def __init__(
+        self, compiler: Compiler, rule: str, *, wrapped: bool = False, ends: tuple[bytes, ...] = ()
+    ) -> None:
         self.compiler, self.rule = compiler, rule
         self._names = value_roles(rule, compiler.grammar)
         if not self._names:
@@ -135,12 +137,13 @@ class Spelling:
         self._wrap = wrapped or self.raw
         self._inner = Compiler(compiler.grammar, compiler.alphabet, compiler.reading, tagged=False)
         self._used = self._inner if self._wrap else compiler
+        self._ends = ends + (self._closers() if self.raw else ())  # what ends the raw text that all this stands in
 
     @classmethod
     def plain(cls, compiler: Compiler, rule: str) -> Spelling:
         """For an object whose members are tags of their own even where its values are raw text."""
         made = cls(compiler, rule)
-        made._wrap, made._used = False, compiler
+        made._wrap, made._used, made._ends = False, compiler, ()
         return made
 
     @property
@@ -190,13 +193,21 @@ class Spelling:
         pattern = self.compiler.grammar.terminals[terminal].pattern
         region = parse_region(*pattern) if pattern else None
         if region is not None:
-            return self.compiler.mask_text(list(region.prefixes))
+            return self.compiler.mask_text([*region.prefixes, *self._ends])
         if table != "raw":
-            return self.compiler.mask_text([], table)
+            return self.compiler.mask_text(list(self._ends), table)
         if pattern is None:
             rule = self.compiler.grammar.rules[self.rule]
             raise self._error(rule, f"{terminal} is not one pattern", "write it as one /pattern/")
-        return intersect(self.compiler.mask_text([]), terminal_dfa(*pattern))
+        return intersect(self.compiler.mask_text(list(self._ends)), terminal_dfa(*pattern))
+
+    def _closers(self) -> tuple[bytes, ...]:
+        """What ends a raw string of this spelling."""
+        rules, terminals = self.compiler.grammar.rules, self.compiler.grammar.terminals
+        names = [use.name for branch in rules[self._names["string"]].choice.branches for use in names_in(branch.node)]
+        patterns = [terminals[name].pattern for name in names if name in terminals]
+        regions = [parse_region(*pattern) for pattern in patterns if pattern is not None]
+        return tuple(prefix for region in regions if region is not None for prefix in region.prefixes)
 
     @cached_property
     def number(self) -> tuple[Expr, Expr, Dfa]:
@@ -224,7 +235,7 @@ class Spelling:
             start, between, end = cut(used.rule(member, holes), "key", "value")
         except ValueError as error:
             raise self._error(member_rule, str(error), 'member: key ":" value') from error
-        value = Spelling(used, value_name)
+        value = Spelling(used, value_name, ends=self._ends)
         key = self._string_shape(key_name, used)
         return ObjectShape(before, start, key, between, end, used.node(separator), after, value)
 
@@ -242,7 +253,7 @@ class Spelling:
         rule, used = self.compiler.grammar.rules[self._names["array"]], self._used
         first, item, separator, last = self._list(rule)
         before, after = cut(self._around(rule, first, last, used), "items")
-        inner = self if item == self.rule and used is self.compiler else Spelling(used, item)
+        inner = self if item == self.rule and used is self.compiler else Spelling(used, item, ends=self._ends)
         return ArrayShape(before, used.node(separator), after, inner)
 
     def _around(self, rule: Rule, first: Sequence[Node], last: Sequence[Node], used: Compiler) -> Expr:

@@ -43,6 +43,9 @@ class ArrayPlan:
     def part_forms(self) -> Forms:
         return self.forms.item
 
+    def path_of(self, index: int) -> str:
+        return f"{self.path}.items"
+
     def build(self, exprs: Sequence[Expr], refusals: Sequence[Refusal | None]) -> Expr | Refusal:
         """The expression, once the parts are compiled."""
         *leading, rest = exprs

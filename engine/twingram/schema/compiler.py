@@ -25,10 +25,10 @@ from ..grammar.spelling import ObjectShape, Spelling
 from .arrays import ArrayPlan
 from .context import Context
 from .forms import Forms
-from .keywords import PLAIN_SCALAR
+from .keywords import ANNOTATIONS, PLAIN_SCALAR
 from .literals import Literals
 from .numbers import numbers
-from .objects import ObjectPlan
+from .objects import REPEATED, ObjectPlan
 from .options import SchemaOptions
 from .report import CompiledSchema, Placed, Refusal
 from .stated import Branch, Types, admitted, listed_values, types_as_read
@@ -121,14 +121,16 @@ class _Run:
 
     # -- down: from schemas to plans -----------------------------------------------------------------------------------
 
-    def _part(self, schemas: Sequence[Placed], forms: Forms, node: _Node, read: Types | str) -> Expr | _Node:
-        """What stands for a part: its expression if that is known at once, else its place."""
+    def _part(
+        self, schemas: Sequence[Placed], forms: Forms, node: _Node, path: str, read: Types | str
+    ) -> Expr | _Node:
+        """What stands for a part of `node`: its expression if that is known at once, else its place."""
         if not schemas:
-            return forms.anything
+            return self._anything(forms, path)
         if len(schemas) == 1 and read == "own":
             schema = schemas[0].schema
-            if schema is True:
-                return forms.anything
+            if schema is True or (isinstance(schema, Mapping) and schema.keys() <= ANNOTATIONS):
+                return self._anything(forms, schemas[0].path)
             if isinstance(schema, Mapping) and schema.keys() <= PLAIN_SCALAR:
                 name = schema.get("type")
                 if isinstance(name, str) and name in _SCALARS and name in forms.types | {"integer"}:
@@ -153,8 +155,10 @@ class _Run:
     def _expand(self, node: _Node) -> None:
         node.branches = self.rest.resolver.branches(node.schemas)
         forms = node.forms
-        if () in node.branches:
-            node.ways.append(forms.anything)
+        if not forms.arguments and any(
+            all(schema.keys() <= ANNOTATIONS for schema, _ in branch) for branch in node.branches
+        ):
+            node.ways.append(self._anything(forms, node.path))
             return
         read: Types = None
         if forms.raw:
@@ -164,6 +168,11 @@ class _Run:
         for way in node.ways:
             if isinstance(way, (ObjectPlan, ArrayPlan)):
                 self._plan_parts(node, way)
+
+    def _anything(self, forms: Forms, path: str) -> Expr:
+        """Any value. The keys of its objects are free, which is reported."""
+        self.rest.report.relax(path, "additionalProperties", REPEATED, always=True)
+        return forms.anything
 
     def _ways(self, node: _Node, branch: Branch, read: Types) -> None:
         forms, report, limits = node.forms, self.rest.report, self.rest.limits
@@ -208,7 +217,7 @@ class _Run:
             read: Types | str = "own"
             if forms.raw and len(node.branches) > 1 and isinstance(plan, ObjectPlan):
                 read = self._read_across(node, plan, index)
-            parts.append(self._part(schemas, forms, node, read))
+            parts.append(self._part(schemas, forms, node, plan.path_of(index), read))
         node.parts.append(parts)
 
     def _read_across(self, node: _Node, plan: ObjectPlan, index: int) -> Types | str:

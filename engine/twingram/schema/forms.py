@@ -36,12 +36,14 @@ class Forms:
     def __init__(self, spelling: Spelling | None, shape: ObjectShape | None = None) -> None:
         self._spelling = spelling
         self._plain: dict[str, Expr] = {}  # scalar type -> its unrestricted values
+        self._tails: dict[Expr, Expr] = {}  # unrestricted value of a member -> what follows the member's key
         self._keys: dict[tuple[str, ...], Dfa] = {}  # declared keys -> the keys that are free beside them
         self._any: Expr | None = None
         if shape is not None:
             self.object = shape
         self.types: frozenset[str] = frozenset({"object"}) if spelling is None else spelling.types
         self.raw = spelling is not None and spelling.raw
+        self.arguments = spelling is None
 
     @classmethod
     def of(cls, spelling: Spelling) -> Forms:
@@ -185,13 +187,26 @@ class Forms:
 
     def free_object(self, value: Expr) -> Expr:
         """Objects with any keys."""
-        shape = self.object
-        tail = seq(shape.key.after, shape.between, value, shape.member_after)
-        template = ObjectTemplate(
-            (), before=seq(shape.member_before, shape.key.before), separator=shape.separator,
-            free=seq(text(shape.key.body), tail),
-        )  # fmt: skip
-        return seq(shape.before, members(template), shape.after)
+        free = seq(text(self.object.key.body), self.after_key(value))
+        return self.object_of(ObjectTemplate((), before=self.before_key, separator=self.object.separator, free=free))
+
+    def object_of(self, template: ObjectTemplate) -> Expr:
+        """Objects whose members follow a template."""
+        return seq(self.object.before, members(template), self.object.after)
+
+    @cached_property
+    def before_key(self) -> Expr:
+        return seq(self.object.member_before, self.object.key.before)
+
+    def after_key(self, value: Expr) -> Expr:
+        """What follows the body of a member's key, to the member's end."""
+        found = self._tails.get(value)
+        if found is None:
+            shape = self.object
+            found = seq(shape.key.after, shape.between, value, shape.member_after)
+            if value in self.member._plain.values():
+                self._tails[value] = found
+        return found
 
     def list_of(self, item: Expr, low: int, high: int | None) -> Expr:
         """Arrays of `low` to `high` items."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..automaton.choice import alt, words
 from ..automaton.expression import EMPTY, NOTHING, Expr, seq
-from ..automaton.members import ObjectTemplate, members
+from ..automaton.members import ObjectTemplate
 from ..errors import LimitExceeded
 from .forms import Forms
 from .options import SchemaOptions
@@ -117,15 +117,15 @@ class Literals:
         shape, keys = forms.object, []
         for name, item in value.items():
             spelt = shape.key.spell(name)
-            tail = seq(shape.key.after, shape.between, self._value(item, forms.member), shape.member_after)
+            tail = forms.after_key(self._value(item, forms.member))
             if spelt is None or tail is NOTHING:
                 return NOTHING
             keys.append((spelt, tail, True))
         template = ObjectTemplate(
-            keys, before=seq(shape.member_before, shape.key.before), separator=shape.separator,
+            keys, before=forms.before_key, separator=shape.separator,
             order=ranks_of(list(value), self._options.key_order),
         )  # fmt: skip
-        return seq(shape.before, members(template), shape.after)
+        return forms.object_of(template)
 
 
 def ranks_of(names: Sequence[str], key_order: str) -> list[int] | None:

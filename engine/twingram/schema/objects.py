@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..automaton.choice import alt
 from ..automaton.counted import counted
 from ..automaton.expression import INFINITE, NOTHING, Expr, seq, text
-from ..automaton.members import ObjectTemplate, members
+from ..automaton.members import ObjectTemplate
 from .bounds import greatest, least
 from .context import Context
 from .forms import Forms
@@ -27,7 +27,9 @@ from .literals import ranks_of
 from .report import Placed, Refusal, step
 from .stated import Branch
 
-__all__ = ["ObjectPlan"]
+__all__ = ["REPEATED", "ObjectPlan"]
+
+REPEATED = "keys that are not declared may be written more than once"
 
 
 class Member(NamedTuple):
@@ -55,6 +57,9 @@ class ObjectPlan:
     @property
     def part_forms(self) -> Forms:
         return self.forms.member
+
+    def path_of(self, index: int) -> str:
+        return self.members[index].path if index < len(self.members) else f"{self.path}.additionalProperties"
 
     # -- declared keys -------------------------------------------------------------------------------------------------
 
@@ -92,8 +97,15 @@ class ObjectPlan:
 
     @property
     def _closed(self) -> bool:
-        """Whether only the declared keys are to be written, whatever else the schema admits."""
-        return self.options.additional_properties == "declared" and any(_lists(schema) for schema, _ in self.branch)
+        """Whether only the declared keys are to be written, whatever else the schema admits.
+
+        An empty list of properties declares that a tool has no parameters; deeper, it declares nothing.
+        """
+        if self.options.additional_properties == "schema":
+            return False
+        return any(
+            schema.get("properties") or (self.forms.arguments and _no_parameters(schema)) for schema, _ in self.branch
+        )
 
     def _free_keys(self) -> list[FreeKeys]:
         if self._closed:
@@ -111,16 +123,14 @@ class ObjectPlan:
 
     def build(self, exprs: Sequence[Expr], refusals: Sequence[Refusal | None]) -> Expr | Refusal:
         """The expression, once the parts are compiled."""
-        shape = self.forms.object
         names: list[str] = []
         entries: list[tuple[bytes, Expr, bool]] = []
-        after_key = seq(shape.key.after, shape.between)
         for member, expr, refusal in zip(self.members, exprs, refusals, strict=False):
             why = self._unwritable(member, expr, refusal)
             if why is None:
                 assert member.spelt is not None
                 names.append(member.name)
-                entries.append((member.spelt, seq(after_key, expr, shape.member_after), member.required))
+                entries.append((member.spelt, self.forms.after_key(expr), member.required))
             elif member.required:
                 return why
             else:
@@ -132,10 +142,10 @@ class ObjectPlan:
         if not entries:
             names.clear()
         template = ObjectTemplate(
-            entries, before=seq(shape.member_before, shape.key.before), separator=shape.separator,
+            entries, before=self.forms.before_key, separator=self.forms.object.separator,
             free=free, order=ranks_of(names, self.options.key_order),
         )  # fmt: skip
-        return seq(shape.before, members(template), shape.after)
+        return self.forms.object_of(template)
 
     def _unwritable(self, member: Member, expr: Expr, refusal: Refusal | None) -> Refusal | None:
         """Why a member cannot be written, if so."""
@@ -149,16 +159,15 @@ class ObjectPlan:
 
     def _free(self, exprs: Sequence[Expr]) -> Expr:
         """Whole members with free keys, each from its key on."""
-        shape, ways = self.forms.object, []
+        ways = []
         for free, expr in zip(self.free, exprs, strict=True):
             if expr is not NOTHING:
                 any_length = (free.low, free.high) == (0, INFINITE)
                 key = text(free.dfa) if any_length else counted(free.dfa, free.low, free.high)
-                ways.append(seq(key, shape.key.after, shape.between, expr, shape.member_after))
+                ways.append(seq(key, self.forms.after_key(expr)))
         found = alt(ways)
         if found is not NOTHING:
-            reason = "keys that are not declared may be written more than once"
-            self.report.relax(self.path, "additionalProperties", reason, always=True)
+            self.report.relax(self.path, "additionalProperties", REPEATED, always=True)
         return found
 
     def _count(self, entries: list[tuple[bytes, Expr, bool]], free: Expr) -> Refusal | None:
@@ -184,9 +193,5 @@ class ObjectPlan:
         self.report.relax(path, keyword, "members are not counted")
 
 
-def _lists(schema: Mapping[str, Any]) -> bool:
-    """Whether a schema says which members there are. An empty list does, unless the schema goes on about others."""
-    properties = schema.get("properties")
-    if properties or properties is None:
-        return properties is not None
-    return schema.get("additionalProperties", False) is False and not schema.get("patternProperties")
+def _no_parameters(schema: Mapping[str, Any]) -> bool:
+    return "properties" in schema and not schema.keys() & {"additionalProperties", "patternProperties"}

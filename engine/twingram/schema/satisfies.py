@@ -16,13 +16,13 @@ from ..errors import LimitExceeded
 from ..limits import Limits
 from .bounds import bounds_of, greatest, least, quantity
 from .branches import Resolver
-from .keywords import COMBINING
+from .keywords import ANNOTATIONS, COMBINING
 from .report import Placed, Report
 from .stated import admitted, canonical, listed_values, type_of
 
 __all__ = ["Checker"]
 
-_SIMPLE = frozenset({"type", "enum", "const", "nullable"})
+_SIMPLE = ANNOTATIONS | {"type", "enum", "const", "nullable"}
 
 
 class Checker:
@@ -30,6 +30,7 @@ class Checker:
 
     def __init__(self, resolver: Resolver, report: Report, limits: Limits) -> None:
         self._resolver, self._report, self._limits = resolver, report, limits
+        self._listed: dict[int, frozenset[Any]] = {}  # identity of a schema -> its listed values
 
     def satisfies(self, value: Any, placed: Placed) -> bool:
         """Whether a schema whose combinators are followed admits the value, as far as this package enforces it."""
@@ -37,8 +38,12 @@ class Checker:
         if not _has_type(value, admitted((placed,))):
             return False
         values = listed_values(schema)
-        if values is not None and canonical(value) not in {canonical(each) for each in values}:
-            return False
+        if values is not None:
+            listed = self._listed.get(id(schema))
+            if listed is None:
+                listed = self._listed[id(schema)] = frozenset(map(canonical, values))
+            if canonical(value) not in listed:
+                return False
         if schema.keys() <= _SIMPLE:
             return True
         if isinstance(value, str):

@@ -102,10 +102,10 @@ def type_of(value: object) -> frozenset[str]:
 
 def canonical(value: Any) -> Hashable:
     """A key that is equal for equal JSON values: 1 and 1.0 are one number, 1 and true are not."""
-    if isinstance(value, bool):
-        return ("boolean", value)
+    if isinstance(value, (str, int, float)):
+        return ("boolean", value) if isinstance(value, bool) else value
     if isinstance(value, list):
         return ("array", tuple(canonical(item) for item in value))
     if isinstance(value, Mapping):
         return ("object", frozenset((key, canonical(item)) for key, item in value.items()))
-    return value  # type: ignore[no-any-return]
+    return None

@@ -96,6 +96,8 @@ class Reader:
         self.state, self.nodes, self.position = self._past[-count]
         del self._past[-count:]
         del self.text[self.position :]
+        if self._snapshots[-1][0] <= self.steps:
+            return  # nothing that is undone has been given out
         while self._snapshots[-1][0] > self.steps:
             self._snapshots.pop()
         _, self._given, self._upto, emitter = self._snapshots[-1]

@@ -6,7 +6,7 @@ Each thread's tags are a linked list that shares its past with the others, so a 
 can be kept for rollback by keeping three references. What is decided is the common past of all live threads; text is
 decided up to the first tag after it in any of them. A node knows its depth and jumps to an ancestor far up, so that the
 common past of two lists is found in logarithmic time: a reading may wait for hundreds of thousands of tags.
-Invariants: nodes are immutable; `Track` is a value (its methods give new tracks or pure answers).
+Invariants: nodes are immutable; readings that have fired the same since they parted share their nodes.
 Cost: a step without tags costs one addition; a tag one small object.
 
 Source: E. W. Myers, "An applicative random-access stack" (1983), for the jump pointers.
@@ -40,12 +40,22 @@ ROOT = Node(None, None, 0)
 
 
 def extend(nodes: tuple[Node, ...], moves: tuple[Move, ...], position: int) -> tuple[Node, ...]:
-    """The lists after a transition that began at `position`."""
+    """The lists after a transition that began at `position`. Readings that fire the same go on sharing their past."""
+    if len(moves) == 1:
+        node = nodes[moves[0].source]
+        for tag, offset in moves[0].tags:
+            node = Node(node, tag, position + offset)
+        return (node,)
+    made: dict[tuple[Node, Tag, int], Node] = {}
     out = []
     for source, tags in moves:
         node = nodes[source]
         for tag, offset in tags:
-            node = Node(node, tag, position + offset)
+            key = (node, tag, offset)
+            found = made.get(key)
+            if found is None:
+                found = made[key] = Node(node, tag, position + offset)
+            node = found
         out.append(node)
     return tuple(out)
 

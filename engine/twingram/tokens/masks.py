@@ -175,22 +175,23 @@ class _Walk:
 
     def _text(self, leaf: Text | Counted, tail: Expr) -> None:
         """All tokens below the root that are text, and those that leave it for `tail`."""
-        dfa, state = leaf.dfa, leaf.state
+        dfa, state, bound = leaf.dfa, leaf.state, False
         if isinstance(leaf, Text):
             self.rows.append(self.wide.row(dfa, state))
         else:
-            self._counted(leaf)
+            bound = self._counted(leaf)
         for byte in _bits(_first(tail)):
-            self._leave(self.wide.exits(dfa, state, byte), leaf, tail)
+            self._leave(self.wide.exits(dfa, state, byte, every=bound), leaf, tail)
 
-    def _counted(self, leaf: Counted) -> None:
+    def _counted(self, leaf: Counted) -> bool:
+        """The tokens that stay text within the count; whether the count keeps any out that the automaton reads."""
         found = self.wide.sweep(leaf.dfa, leaf.state)
         counts, ends = found.char_counts, found.end_states
         most = int(counts.max(initial=0))
         if self.wide.any_length(leaf.dfa):
             if leaf.high > most + 1:
                 self.rows.append(self.wide.row(leaf.dfa, leaf.state))
-                return
+                return False
             unfinished = np.frombuffer(leaf.dfa.accept, dtype=np.uint8)[ends] == 0
             alive = counts + unfinished <= leaf.high
         else:
@@ -199,6 +200,7 @@ class _Walk:
                 verdict[state] = [leaf.admits(state, count) for count in range(most + 1)]
             alive = verdict[ends, counts]
         self.rows.append(pack(found.token_ids[alive], len(self.wide.vocabulary)))
+        return not alive.all()
 
     def _leave(self, exits: TokenTrie, leaf: Text | Counted, tail: Expr) -> None:
         if len(exits) <= 1:
@@ -251,7 +253,7 @@ class _Walk:
             pairs = zip(found.token_ids.tolist(), found.end_states.tolist(), found.char_counts.tolist(), strict=True)
             self.ids.extend(token for token, state, count in pairs if leaf.admits(state, count))
         for byte in _bits(_first(tail)):
-            self._leave(found.exits(byte), leaf, tail)
+            self._leave(found.exits(byte, every=isinstance(leaf, Counted)), leaf, tail)
 
 
 class _Narrow:

@@ -54,7 +54,7 @@ class Sweep:
     ) -> None:
         self.trie, self.automaton, self.state, self.node = trie, automaton, state, node
         self.nodes, self.states = nodes, states  # live nodes below the start, rising, and the state at each
-        self._exits: dict[int, TokenTrie] = {}
+        self._exits: dict[tuple[int, bool], TokenTrie] = {}
 
     @cached_property
     def entries(self) -> NDArray[np.intp]:
@@ -116,18 +116,20 @@ class Sweep:
         dead = self.automaton.table[before, self.trie.np_byte[children]] == 0
         return children[dead], before[dead]
 
-    def exits(self, byte: int) -> TokenTrie:
+    def exits(self, byte: int, *, every: bool = False) -> TokenTrie:
         """The rests, from `byte` on, of tokens that die here but pass an accepting state just before that byte.
+
+        `every`: of tokens that live on as well.
 
         An entry of the result is one way out: its id, its rest, and in `entry_chars` the characters read before it. A
         token with several ways out has several entries.
         """
-        found = self._exits.get(byte)
+        found = self._exits.get((byte, every))
         if found is None:
-            found = self._exits[byte] = self._build_exits(byte)
+            found = self._exits[byte, every] = self._build_exits(byte, every)
         return found
 
-    def _build_exits(self, byte: int) -> TokenTrie:
+    def _build_exits(self, byte: int, every: bool) -> TokenTrie:
         trie = self.trie
         doors = np.flatnonzero(trie.np_byte == byte)  # nodes entered by that byte; the root's own byte is a stand-in
         doors = doors[doors > 0]
@@ -138,7 +140,8 @@ class Sweep:
         entries = trie.depth_first[_expand(trie.np_subtree[doors], counts)]
         read, chars = np.repeat(trie.np_depth[doors] - 1, counts), np.repeat(chars, counts)
         alive = np.zeros(len(trie.entry_ids), dtype=np.bool_)
-        alive[self.entries] = True
+        if not every:
+            alive[self.entries] = True
         kept = ~alive[entries]
         entries, read, chars = entries[kept], read[kept], chars[kept]
         if trie.entry_chars is not None:

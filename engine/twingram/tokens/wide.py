@@ -48,7 +48,7 @@ class WideMasks:
         self.vocabulary = proxy(vocabulary)  # the table hangs on the vocabulary, not the other way round
         self._rows: dict[tuple[Dfa, int], Row] = {}
         self._sweeps: dict[tuple[Dfa, int], Sweep] = {}
-        self._exits: dict[tuple[Dfa, int, int], TokenTrie] = {}
+        self._exits: dict[tuple[Dfa, int, int, bool], TokenTrie] = {}
         self._any_length: dict[Dfa, bool] = {}
         self._containing: dict[int, NDArray[np.bool_]] = {}
 
@@ -93,22 +93,26 @@ class WideMasks:
             found = self._sweeps[key] = sweep(self.vocabulary.trie, dfa, state)
         return found
 
-    def exits(self, dfa: Dfa, state: int, byte: int) -> TokenTrie:
-        """The rests, from `byte` on, of the tokens that are not text of `dfa` but leave it in an accepting state."""
-        key = (dfa, state, byte)
+    def exits(self, dfa: Dfa, state: int, byte: int, *, every: bool = False) -> TokenTrie:
+        """The rests, from `byte` on, of the tokens that are not text of `dfa` but leave it in an accepting state.
+
+        `every`: also of tokens that could stay, for text that may be over before the automaton says so.
+        """
+        key = (dfa, state, byte, every)
         found = self._exits.get(key)
         if found is None:
             if len(self._exits) >= MOST:
                 self._exits.clear()
-            found = self._exits.setdefault(key, self._find_exits(dfa, state, byte))
+            found = self._exits.setdefault(key, self._find_exits(dfa, state, byte, every))
         return found
 
-    def _find_exits(self, dfa: Dfa, state: int, byte: int) -> TokenTrie:
+    def _find_exits(self, dfa: Dfa, state: int, byte: int, every: bool) -> TokenTrie:
         alive = np.zeros(len(self.vocabulary), dtype=np.bool_)
-        alive[unpack(self.row(dfa, state), len(self.vocabulary))] = True
+        if not every:
+            alive[unpack(self.row(dfa, state), len(self.vocabulary))] = True
         dying = np.flatnonzero(self._having(byte) & ~alive)
         if len(dying) > _FEW_DYING:
-            return self.sweep(dfa, state).exits(byte)
+            return self.sweep(dfa, state).exits(byte, every=every)
         found: list[tuple[int, bytes]] = []
         for token in dying.tolist():
             data, at = self.vocabulary.token_bytes(token), state
