@@ -128,12 +128,13 @@ class Format:
         additional_properties: str = "declared",
         on_unsupported: str = "relax",
         on_refused: str = "exclude",
+        max_tokens: int | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> Constraint:
         """Compile a request into masks.
 
         `tool_choice`: "auto", "none", "required", a named function, or allowed_tools. `reasoning`: "allow", "require" or
-        "forbid". Raises `RequestError`, `SchemaError`, `VocabularyError` or `LimitExceeded`.
+        "forbid". `max_tokens`: the turn is ended within this budget, the stop token not counted. Raises `RequestError`, `SchemaError`, `VocabularyError` or `LimitExceeded`.
         """
         one_of("reasoning", reasoning, ("allow", "require", "forbid"))
         one_of("key_order", key_order, ("any", "declared", "sorted"))
@@ -150,7 +151,7 @@ class Format:
         return Constraint(
             self.grammar, vocabulary, known, read_choice(tool_choice, known), start=start.rule,
             begun=start is not self.grammar.starts[0], parallel_tool_calls=parallel_tool_calls, reasoning=reasoning,
-            options=options, on_refused=on_refused, stop_tokens=stop_tokens, limits=limits,
+            options=options, on_refused=on_refused, stop_tokens=stop_tokens, max_tokens=max_tokens, limits=limits,
         )  # fmt: skip
 
 

@@ -12,6 +12,8 @@ placeholder, once for each name.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .choice import Alt, Words, alt, words
 from .dfa import Dfa
 from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Repeat, Seq, intern, literal, repeat, seq
@@ -41,7 +43,7 @@ class Recorder(Leaf):
         ending: tuple[Head, ...] = (((), None, EMPTY),) if self.dfa.accept[self.state] else ()
         return (*ending, ((), self, EMPTY)) if self.first else ending
 
-    def _length(self) -> int:
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return self.dfa.shortest[self.state]
 
     def __repr__(self) -> str:
@@ -59,7 +61,7 @@ class Same(Expr):
     def _find_heads(self) -> tuple[Head, ...]:
         return ()
 
-    def _length(self) -> int:
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return 1
 
     def __repr__(self) -> str:

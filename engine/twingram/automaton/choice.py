@@ -11,7 +11,7 @@ trie they take 0.1 ms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Literal, Seq, intern, literal, seq
@@ -30,8 +30,8 @@ class Alt(Expr):
     def parts(self) -> tuple[Expr, ...]:
         return self.items
 
-    def _length(self) -> int:
-        return min(item._shortest for item in self.items)
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
+        return min(of(item) for item in self.items)
 
     def _find_heads(self) -> tuple[Head, ...]:
         return tuple(dict.fromkeys(head for item in self.items for head in item.heads()))
@@ -113,8 +113,8 @@ class Words(Leaf):
     def parts(self) -> tuple[Expr, ...]:
         return tuple(tail for _, tail in self.entries[self.low : self.high])
 
-    def _length(self) -> int:
-        return min(len(word) - self.depth + tail._shortest for word, tail in self.entries[self.low : self.high])
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
+        return min(spell(word[self.depth :]) + of(tail) for word, tail in self.entries[self.low : self.high])
 
     def after(self, sym: int) -> Expr:
         low, high = self._children[sym]

@@ -9,6 +9,8 @@ upper bound of a million compiles at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .dfa import Dfa
 from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, intern, text
 
@@ -59,6 +61,11 @@ class Counted(Leaf):
             return bool(lengths >> (limit - len(self.dfa) if limit > len(self.dfa) else 0))
         return bool(lengths >> low)
 
+    def moved(self, state: int, counted: int) -> Expr:
+        """What is left at `state` after `counted` more characters."""
+        found: Expr = intern(Counted, self.dfa, state, max(0, self.low - counted), self.high - counted)
+        return found
+
     def after(self, sym: int) -> Expr:
         target = self.dfa.rows[self.state][sym]
         count = self.dfa.boundary[target]
@@ -76,7 +83,7 @@ class Counted(Leaf):
             heads.append(((), self, EMPTY))
         return tuple(heads)
 
-    def _length(self) -> int:
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         # A bound from above is enough here: a character takes at most twelve bytes in any spelling in use.
         return max(self.dfa.shortest[self.state], self.low * 12 if self.low else 0)
 

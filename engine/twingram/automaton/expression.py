@@ -22,6 +22,7 @@ Expressions and Finite Automaton Constructions" (1996), here with order and tags
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -88,7 +89,8 @@ class Expr:
         """The expressions that `shortest` is made from."""
         return ()
 
-    def _length(self) -> int:
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
+        """The shortest completion: `of` gives that of a part, `spell` the cost of fixed bytes."""
         raise NotImplementedError
 
 
@@ -115,8 +117,12 @@ def _measure(root: Expr) -> None:
         if missing:
             stack.extend(missing)
         else:
-            top._shortest = min(top._length(), INFINITE)
+            top._shortest = min(top.measure(_known, len), INFINITE)
             stack.pop()
+
+
+def _known(expr: Expr) -> int:
+    return expr._shortest
 
 
 class Leaf(Expr):
@@ -145,7 +151,7 @@ class Empty(Expr):
     def _find_heads(self) -> tuple[Head, ...]:
         return (((), None, self),)
 
-    def _length(self) -> int:
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return 0
 
 
@@ -157,7 +163,7 @@ class Nothing(Expr):
     def _find_heads(self) -> tuple[Head, ...]:
         return ()
 
-    def _length(self) -> int:
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return INFINITE
 
 
@@ -177,8 +183,8 @@ class Literal(Leaf):
     def after(self, sym: int) -> Expr:
         return literal(self.data[1:])
 
-    def _length(self) -> int:
-        return len(self.data)
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
+        return spell(self.data)
 
     def __repr__(self) -> str:
         return repr(self.data.decode("utf-8", "backslashreplace"))
@@ -201,7 +207,7 @@ class Symbol(Leaf):
     def after(self, sym: int) -> Expr:
         return EMPTY
 
-    def _length(self) -> int:
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return 1
 
     def __repr__(self) -> str:
@@ -239,7 +245,7 @@ class Text(Leaf):
             heads.append(((), self, EMPTY))
         return tuple(heads)
 
-    def _length(self) -> int:
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return self.dfa.shortest[self.state]
 
     def __repr__(self) -> str:
@@ -268,7 +274,7 @@ class Mark(Expr):
     def _find_heads(self) -> tuple[Head, ...]:
         return (((self.tag,), None, EMPTY),)
 
-    def _length(self) -> int:
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return 0
 
     def __repr__(self) -> str:
@@ -297,8 +303,8 @@ class Seq(Expr):
     def parts(self) -> tuple[Expr, ...]:
         return (self.head, self.tail)
 
-    def _length(self) -> int:
-        return self.head._shortest + self.tail._shortest
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
+        return of(self.head) + of(self.tail)
 
     def _find_heads(self) -> tuple[Head, ...]:
         # Walk down to the first part that is not nullable, then build upwards: long runs of optional parts do not
@@ -366,8 +372,8 @@ class Repeat(Expr):
     def parts(self) -> tuple[Expr, ...]:
         return (self.body,)
 
-    def _length(self) -> int:
-        return self.low * self.body._shortest if self.low else 0
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
+        return self.low * of(self.body) if self.low else 0
 
     def _find_heads(self) -> tuple[Head, ...]:
         again = repeat(self.body, max(0, self.low - 1), self.high if self.high >= INFINITE else self.high - 1)

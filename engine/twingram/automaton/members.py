@@ -12,7 +12,7 @@ Cost: a state costs the depth of the trie, not the number of keys; measured 0.1 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .choice import alt, slices
 from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, intern, literal, seq
@@ -75,13 +75,13 @@ class Members(Expr):
         owed = tuple(tail for bit, (_, tail) in enumerate(template.entries) if template.required >> bit & 1)
         return (template.before, template.separator, *owed)
 
-    def _length(self) -> int:
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         template, total, count = self.template, 0, 0
         for bit, (key, tail) in enumerate(template.entries):
             if template.required & ~self.used & 1 << bit:
-                total += len(key) + tail._shortest + template.before._shortest
+                total += spell(key) + of(tail) + of(template.before)
                 count += 1
-        return total + template.separator._shortest * max(0, count - (not self.begun))
+        return total + of(template.separator) * max(0, count - (not self.begun))
 
     def _find_heads(self) -> tuple[Head, ...]:
         template, ways = self.template, []
@@ -116,13 +116,13 @@ class KeyStep(Leaf):
         owed = tuple(tail for bit, (_, tail) in enumerate(self.template.entries) if self.template.required >> bit & 1)
         return (*(tail for _, tail in entries), self.template.before, self.template.separator, *owed)
 
-    def _length(self) -> int:
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         best = INFINITE
         for bit in range(self.low, self.high):
             if self.usable >> bit & 1:
                 key, tail = self.template.entries[bit]
                 rest = members(self.template, self.template.after(self.used, bit), True)
-                best = min(best, len(key) - self.depth + tail._shortest + rest._length())
+                best = min(best, spell(key[self.depth :]) + of(tail) + rest.measure(of, spell))
         return best
 
     def after(self, sym: int) -> Expr:

@@ -12,7 +12,7 @@ Source: D. E. Knuth, "A Generalization of Dijkstra's Algorithm" (1977), for the 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from .expression import INFINITE, Expr, Head, intern
 
@@ -59,13 +59,17 @@ def _measure(root: Expr, lengths: dict[Hashable, int], owner: Definitions) -> in
             if missing:
                 stack.extend(missing)
                 continue
-            top._shortest = min(top._length(), INFINITE)
+            top._shortest = min(top.measure(_known, len), INFINITE)
         touched.append(top)
         stack.pop()
     result = root._shortest
     for expr in touched:
         expr._shortest = -1
     return result
+
+
+def _known(expr: Expr) -> int:
+    return expr._shortest
 
 
 class Reference(Expr):
@@ -79,7 +83,7 @@ class Reference(Expr):
     def _find_heads(self) -> tuple[Head, ...]:
         return self.owner.bodies[self.key].heads()
 
-    def _length(self) -> int:
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return self.owner.length(self.key)
 
     def __repr__(self) -> str:

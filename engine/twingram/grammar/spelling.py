@@ -12,7 +12,7 @@ Cost: once for each format and alphabet.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,7 +35,7 @@ class Hole(Expr):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def _length(self) -> int:
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return 0
 
     def __repr__(self) -> str:

@@ -30,6 +30,7 @@ from ..limits import Limits
 from ..schema.compiler import SchemaOptions, compile_arguments
 from ..schema.report import CompiledSchema, Finding
 from ..tokens.binding import TokenBinding
+from ..tokens.distance import Distances
 from ..tokens.masks import Mask, Masks
 from ..tokens.vocabulary import Vocabulary
 from ..tokens.wide import WideMasks
@@ -129,6 +130,11 @@ def mask_format(grammar: Grammar, alphabet: Alphabet) -> MaskFormat:
     return MaskFormat(grammar, alphabet)
 
 
+@lru_cache(maxsize=8)
+def distances_of(vocabulary: Vocabulary) -> Distances:
+    return Distances(vocabulary)
+
+
 class Constraint:
     """One compiled request. Made by `Format.constraint`."""
 
@@ -146,6 +152,7 @@ class Constraint:
         options: SchemaOptions,
         on_refused: str,
         stop_tokens: Sequence[int | str] | None,
+        max_tokens: int | None,
         limits: Limits,
     ) -> None:
         self.grammar, self.vocabulary, self.tools, self.limits = grammar, vocabulary, tools, limits
@@ -167,6 +174,13 @@ class Constraint:
         self.masks = Masks(self.binding, WideMasks.of(vocabulary))
         self.end_bits = 1 << alphabet.end | 1 << alphabet.end_after_call
         self.stop_mask: Mask = self.masks.only(self.binding.stops)
+        self.distances = distances_of(vocabulary)
+        self.max_tokens = max_tokens
+        self._worst: dict[State, int] = {}  # see is_ample; as many as there are states in use
+        if max_tokens is not None:
+            least = self.distances.of_state(self.machine.start) - 1
+            if least > max_tokens:
+                raise RequestError(f"max_tokens={max_tokens} is too little: the shortest turn has {least} tokens")
 
     def _compile_tools(self, choice: Choice, options: SchemaOptions, on_refused: str) -> Mapping[str, Holes]:
         holes: dict[str, Holes] = {}
@@ -215,6 +229,71 @@ class Constraint:
             if state.first >> symbol & 1 and token in self.binding.ids(symbol):
                 return state.step(symbol)
         return None
+
+    def is_ample(self, state: State, left: int) -> bool:
+        """Whether any token that `state` allows can be ended within `left` tokens, itself included."""
+        worst = self._worst.get(state)
+        if worst is None:
+            if len(self._worst) > self.limits.machine_states:
+                self._worst.clear()
+            worst = self._worst[state] = self.masks.farthest(state, self.distances)
+        return worst <= left
+
+    def landing_mask(self, state: State, left: int) -> Mask:
+        """The mask where `left` tokens are left before the stop token."""
+        if self.is_ample(state, left):
+            return self.masks.of(state)
+        return self.masks.within(state, self.distances, left)
+
+    def forced_tokens(self, state: State) -> list[int]:
+        """The tokens that the automaton and the tokenizer leave no choice about."""
+        out: list[int] = []
+        while True:
+            run, after = self._forced_run(state)
+            ids = self._settled_tokens(run, after.first >= 1 << 256 and not after.first & ((1 << 256) - 1))
+            for token in ids:
+                transition = self.binding.transition(state, token)
+                if transition is None:
+                    return out
+                out.append(token)
+                state = transition.state
+            if state is not after or after.first & (after.first - 1) or after.first & self.end_bits or not after.first:
+                return out
+            marker = self.binding.ids(after.first.bit_length() - 1)
+            step = after.step(after.first.bit_length() - 1)
+            if len(marker) != 1 or step is None:
+                return out
+            out.append(marker[0])
+            state = step.state
+
+    def _forced_run(self, state: State) -> tuple[bytes, State]:
+        """The bytes without a choice from `state` on, and where they lead."""
+        run = bytearray()
+        while 0 < state.first < 1 << 256 and not state.first & (state.first - 1):
+            byte = state.first.bit_length() - 1
+            step = state.step(byte)
+            if step is None:
+                break
+            run.append(byte)
+            state = step.state
+        return bytes(run), state
+
+    def _settled_tokens(self, run: bytes, closed: bool) -> list[int]:
+        """How the tokenizer spells `run`, up to where a longer token could begin that reaches past its end."""
+        try:
+            ids = self.vocabulary.encode(run.decode())
+        except UnicodeDecodeError:
+            return []
+        limit = len(run)
+        if not closed:
+            limit = next((at for at in range(len(run)) if self.vocabulary.trie.walk(run[at:]) >= 0), len(run))
+        out, at = [], 0
+        for token in ids:
+            at += len(self.vocabulary.token_bytes(token))
+            if at > limit:
+                break
+            out.append(token)
+        return out
 
     def emitter(self, ids: CallIds) -> Emitter:
         """A new emitter for one generation."""

@@ -52,7 +52,11 @@ class Session:
     # -- masks ---------------------------------------------------------------------------------------------------------
 
     def _mask(self) -> Mask:
-        return self.constraint.stop_mask if self.is_terminated else self._masks.of(self._reader.state)
+        if self.is_terminated:
+            return self.constraint.stop_mask
+        if self.constraint.max_tokens is None:
+            return self._masks.of(self._reader.state)
+        return self.constraint.landing_mask(self._reader.state, self.constraint.max_tokens - self._reader.steps)
 
     def mask(self) -> NDArray[np.int32]:
         """The packed row of allowed tokens: int32, shape (ceil(len(vocabulary) / 32),), shared and read-only."""
@@ -74,7 +78,7 @@ class Session:
     def accept_token(self, token: int) -> bool:
         """Go on with a token. False: it is not allowed, and nothing has changed."""
         transition = self._transition(self._reader.state, token)
-        if transition is None:
+        if transition is None or not self._lands(self._reader.state, token, 0):
             return False
         stop = token in self.binding.stops
         self._reader.take(transition, b"" if stop else self.binding.text(token))
@@ -92,6 +96,14 @@ class Session:
             return self.constraint.stop_transition(state, token)
         return binding.transition(state, token)
 
+    def _lands(self, state: State, token: int, ahead: int) -> bool:
+        """Whether the turn can still be ended within the budget after `token`, `ahead` tokens from here."""
+        most = self.constraint.max_tokens
+        if most is None or token in self.binding.stops:
+            return True
+        left = most - self._reader.steps - ahead
+        return self.constraint.is_ample(state, left) or token in self.constraint.landing_mask(state, left)
+
     def accept_tokens(self, tokens: Iterable[int]) -> int:
         """Go on with several tokens; how many were accepted before the first that is not allowed."""
         count = 0
@@ -106,10 +118,20 @@ class Session:
         state, count = self._reader.state, 0
         for token in tokens:
             transition = self._transition(state, token)
-            if transition is None:
+            if transition is None or not self._lands(state, token, count):
                 break
             state, count = transition.state, count + 1
         return count
+
+    def jump_forward(self) -> list[int]:
+        """The tokens that are forced from here, if any; they are not accepted yet.
+
+        Only tokens that the tokenizer would write whatever follows: where a token could reach past the forced text, it
+        is left to the model.
+        """
+        if self.is_terminated or self.constraint.max_tokens is not None:
+            return []
+        return self.constraint.forced_tokens(self._reader.state)
 
     def rollback(self, count: int) -> None:
         """Undo the last `count` accepted tokens."""
@@ -143,7 +165,7 @@ class Session:
     def min_tokens_to_end(self) -> int:
         """A number of tokens within which the turn can be ended, the stop token not counted. It falls by at least one
         along some allowed token."""
-        return 0 if self.is_terminated else min(self._reader.state.shortest - 1, 1 << 31)
+        return 0 if self.is_terminated else self.constraint.distances.of_state(self._reader.state) - 1
 
     # -- output --------------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,8 @@ from ..automaton.expression import Expr, Head, Leaf, Text, hoist, seq
 from ..automaton.machine import State
 from .binding import TokenBinding
 from .bitmask import pack, unpack, words_for
-from .sweep import sweep
+from .distance import Distances
+from .sweep import Sweep, sweep
 from .trie import TokenTrie
 from .wide import Row, WideMasks
 
@@ -95,6 +96,29 @@ class Masks:
         assert isinstance(found, Mask)
         return found
 
+    def within(self, state: State, distances: Distances, most: int) -> Mask:
+        """The tokens after which the turn can still be ended within `most` more tokens. Text is judged by what follows
+        it: a token that stays text is kept if the text can be left from where it ends."""
+        ids: list[int] = []
+        rows: list[Row] = []
+        for symbol in _bits(state.first >> 256 << 256):
+            step = state.step(symbol)
+            if step is not None and distances.of_state(step.state) <= most:
+                ids += self.binding.ids(symbol)
+        _Landing(self.wide, ids, rows, distances, most).root(state.threads)
+        return self._share(ids, rows)
+
+    def farthest(self, state: State, distances: Distances) -> int:
+        """Within how many tokens the turn can be ended after the worst token that `state` allows, itself included."""
+        worst = 0
+        for symbol in _bits(state.first >> 256 << 256):
+            step = state.step(symbol)
+            if step is not None:
+                worst = max(worst, distances.of_state(step.state))
+        walk = _Farthest(self.wide, [], [], distances, worst)
+        walk.root(state.threads)
+        return walk.most
+
     def only(self, ids: Iterable[int]) -> Mask:
         """A mask of just these tokens."""
         return self._share(list(ids), [])
@@ -106,11 +130,8 @@ class Masks:
     def _make(self, state: State) -> Mask:
         ids: list[int] = []
         rows: list[Row] = []
-        symbols = state.first >> 256 << 256
-        while symbols:
-            lowest = symbols & -symbols
-            symbols ^= lowest
-            ids += self.binding.ids(lowest.bit_length() - 1)
+        for symbol in _bits(state.first >> 256 << 256):
+            ids += self.binding.ids(symbol)
         _Walk(self.wide, ids, rows).root(state.threads)
         return self._share(ids, rows)
 
@@ -149,6 +170,10 @@ class _Walk:
 
     def __init__(self, wide: WideMasks, ids: list[int], rows: list[Row]) -> None:
         self.wide, self.ids, self.rows = wide, ids, rows
+
+    def admits(self, rest: tuple[Expr, ...]) -> bool:
+        """Whether a token may lead to `rest`."""
+        return True
 
     def root(self, exprs: Iterable[Expr]) -> None:
         trie = self.wide.vocabulary.trie
@@ -226,7 +251,7 @@ class _Walk:
             for child in _children_in(node_byte, low, high, first):
                 rest = now.after(node_byte[child])
                 begin, end = starts[child], starts[child + 1]
-                if begin != end:
+                if begin != end and self.admits(rest):
                     self.ids.extend(trie.token_ids[begin:end])
                 stack.append((child, rest))
 
@@ -254,6 +279,83 @@ class _Walk:
             self.ids.extend(token for token, state, count in pairs if leaf.admits(state, count))
         for byte in _bits(_first(tail)):
             self._leave(found.exits(byte, every=isinstance(leaf, Counted)), leaf, tail)
+
+
+class _Landing(_Walk):
+    """A walk that keeps only what can still be ended within `most` tokens."""
+
+    __slots__ = ("distances", "most")
+
+    def __init__(self, wide: WideMasks, ids: list[int], rows: list[Row], distances: Distances, most: int) -> None:
+        super().__init__(wide, ids, rows)
+        self.distances, self.most = distances, most
+
+    def admits(self, rest: tuple[Expr, ...]) -> bool:
+        return any(self.distances.of(expr) <= self.most for expr in rest)
+
+    def _text(self, leaf: Text | Counted, tail: Expr) -> None:
+        left = self.most - self.distances.of(tail)
+        if isinstance(leaf, Text) and left >= 0:
+            if left >= max(leaf.dfa.shortest[1:]):
+                self.rows.append(self.wide.row(leaf.dfa, leaf.state))
+            else:
+                found = self.wide.sweep(leaf.dfa, leaf.state)
+                near = np.array([-1, *leaf.dfa.shortest[1:]])
+                self.rows.append(pack(found.token_ids[near[found.end_states] <= left], len(self.wide.vocabulary)))
+        elif isinstance(leaf, Counted) and left >= 0:
+            found = self.wide.sweep(leaf.dfa, leaf.state)
+            self.ids.extend(self._counted_within(leaf, found, left))
+        for byte in _bits(_first(tail)):
+            self._leave(self.wide.exits(leaf.dfa, leaf.state, byte), leaf, tail)
+
+    def _counted_within(self, leaf: Counted, found: Sweep, left: int) -> Iterator[int]:
+        verdicts: dict[tuple[int, int], bool] = {}
+        pairs = zip(found.token_ids.tolist(), found.end_states.tolist(), found.char_counts.tolist(), strict=True)
+        for token, state, count in pairs:
+            key = (state, count)
+            if key not in verdicts:
+                verdicts[key] = leaf.admits(state, count) and leaf.moved(state, count).shortest <= left
+            if verdicts[key]:
+                yield token
+
+    def _sweep_below(self, trie: TokenTrie, node: int, leaf: Text | Counted, tail: Expr) -> None:
+        found = sweep(trie, leaf.dfa, leaf.state, node)
+        left = self.most - self.distances.of(tail)
+        if isinstance(leaf, Text):
+            near = leaf.dfa.shortest
+            pairs = zip(found.token_ids.tolist(), found.end_states.tolist(), strict=True)
+            self.ids.extend(token for token, state in pairs if near[state] <= left)
+        else:
+            self.ids.extend(self._counted_within(leaf, found, left))
+        for byte in _bits(_first(tail)):
+            self._leave(found.exits(byte), leaf, tail)
+
+
+class _Farthest(_Landing):
+    """A walk that finds the greatest distance a token leads to: `most`."""
+
+    __slots__ = ()
+
+    def admits(self, rest: tuple[Expr, ...]) -> bool:
+        self.most = max(self.most, min(self.distances.of(expr) for expr in rest))
+        return False
+
+    def _text(self, leaf: Text | Counted, tail: Expr) -> None:
+        self._bound(leaf, tail)
+        for byte in _bits(_first(tail)):
+            self._leave(self.wide.exits(leaf.dfa, leaf.state, byte), leaf, tail)
+
+    def _sweep_below(self, trie: TokenTrie, node: int, leaf: Text | Counted, tail: Expr) -> None:
+        self._bound(leaf, tail)
+        for byte in _bits(_first(tail)):
+            self._leave(sweep(trie, leaf.dfa, leaf.state, node).exits(byte), leaf, tail)
+
+    def _bound(self, leaf: Text | Counted, tail: Expr) -> None:
+        """No token that stays text leads further than this."""
+        within = max(leaf.dfa.shortest[1:])
+        if isinstance(leaf, Counted):
+            within = max(within, leaf.shortest)
+        self.most = max(self.most, within + self.distances.of(tail))
 
 
 class _Narrow:
