@@ -2,15 +2,16 @@
 
 In: the name of a format and a seeded source of chance. Out: requests that may be contradictory on purpose, and turns
 whose every token was taken from a mask. Invariant: a walk ends. A uniform choice would hardly ever leave a text, so a
-share of the steps, and every step of a long walk, goes downhill: to a byte or special token after which the end is
-nearer. The number of walks comes from the environment: `TWINGRAM_WALKS` (the heavy tests walk 2,000 times).
+share of the steps, and every step of a long walk, goes downhill: to a token after which the end is nearer. The number of walks comes from the environment: `TWINGRAM_WALKS` (the heavy tests walk 2,000 times).
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -55,9 +56,11 @@ limit get_weather search fs.read add-item call:f f{ celsius null, true} "> ="a =
 """
 _PARTS = (b"\xc3", b"\xa9a", b"\xe6\xbc", b"\xf0\x9f", b"\xf0\x9f\x98", b"\x98\x80", b"<\xf0", b" \xe6", b"\xff\xfe")
 _SPACED = (
-    b" to=", b" to=self", b" to=user", b"; ", b" | ", b", ", b": ", b"  ", b" a", b'parameter name="', b' name="', b">\n",
-    b"\n\n", b"\n<", b'">\n', b"thought\n", b"</atem:parameter>\n", b">\n<atem:",
+    b" to=", b" to=self", b" to=user", b"; ", b" | ", b", ", b": ", b"  ", b" a", b'parameter name="', b' name="',
+    b">\n", b"\n\n", b"\n<", b'">\n', b"thought\n", b"</atem:parameter>\n", b">\n<atem:",
 )  # fmt: skip
+_MANY_ALLOWED = 512
+_LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)+"')
 _EDGES = frozenset(b'<>|[]{}()"=:;,/\\\n')
 
 
@@ -263,11 +266,16 @@ class Walker:
         return int(self.rng.choice(some or allowed))
 
     def downhill(self, session: tg.Session, allowed: Sequence[int]) -> int:
-        """A byte or special token that brings the end nearer, one of the best."""
+        """A token that brings the end nearer, one of the best.
+
+        Where nearly all are allowed, only bytes, special tokens and pieces of the formats' own literals are looked at.
+        """
         here = session.min_tokens_to_end()
         probe, best, nearest = session.fork(), list[int](), here
         for token in allowed:
-            if token not in self.stepping or token in session.constraint.binding.stops:
+            if token in session.constraint.binding.stops:
+                continue
+            if len(allowed) > _MANY_ALLOWED and token not in self.stepping:
                 continue
             probe.accept_token(token)
             distance = probe.min_tokens_to_end()
@@ -287,15 +295,30 @@ _KNOWN: dict[int, tuple[tg.Vocabulary, frozenset[int], frozenset[int]]] = {}
 
 
 def _landmarks(vocabulary: tg.Vocabulary) -> tuple[frozenset[int], frozenset[int]]:
-    """Single bytes and special tokens; tokens with a letter that structures something."""
+    """Tokens that lead somewhere (bytes, special tokens, pieces of literals); tokens with a letter of structure."""
     found = _KNOWN.get(id(vocabulary))
     if found is None:
         special = set(vocabulary.special_tokens.values())
         spelt = [(token, vocabulary.token_bytes(token)) for token in range(len(vocabulary))]
-        stepping = frozenset(special | {token for token, data in spelt if len(data) == 1})
-        edges = frozenset(token for token, data in spelt if token not in special and not _EDGES.isdisjoint(data))
-        found = _KNOWN[id(vocabulary)] = (vocabulary, stepping, edges)
+        stepping = special | {token for token, data in spelt if len(data) == 1 or data in _literals()}
+        edges = {token for token, data in spelt if token not in special and not _EDGES.isdisjoint(data)}
+        found = _KNOWN[id(vocabulary)] = (vocabulary, frozenset(stepping), frozenset(edges))
     return found[1:]
+
+
+@cache
+def _literals() -> frozenset[bytes]:
+    """All parts of what stands in double quotes in the grammars, and of what tags that follow each other spell."""
+    texts = ["</atem:parameter>\n<atem:parameter name=\"", "</atem:parameter>\n</atem:invoke>\n</atem:function_calls>"]
+    for name in available():
+        texts += [ast.literal_eval(found) for found in _LITERAL.findall(loaded(name).grammar.source)]
+    spelt = [text.encode() for text in texts]
+    return frozenset(data[low:high] for data in spelt for low in range(len(data)) for high in range(low, len(data) + 1))
+
+
+def available() -> list[str]:
+    """The formats that can be loaded: a process may have no grammars but the made-up one."""
+    return [name for name in FORMATS if name == "runes" or name in tg.list_formats()]
 
 
 def sessions(

@@ -4,6 +4,7 @@ In: the `recover` directives, compiled. Out: a function from a dead thread to (a
 `automaton.machine.Machine`.
 
 The scope of a thread is written in it: the closing tags of all open roles still stand in its spine, innermost first.
+A scope that has not begun yet, but stands ahead, counts as well: what leads to it (a header) is what is broken then.
 The broken scope's text becomes an error up to a sync point: a literal that is consumed with it, or one that is kept
 because reading goes on there. One step closes all that is open, however deep.
 Invariant: recovery is neither an alternative (its thread would hold back all output) nor a wrapper round each thread:
@@ -27,19 +28,27 @@ __all__ = ["recovery_of"]
 
 def recovery_of(compiler: Compiler, ending: Expr) -> Callable[[Expr], tuple[Tag, Expr] | None]:
     """`ending` is what follows the whole turn in the parser's expression (a stop marker in text, or nothing)."""
-    plans = {
-        recover.role: (tag(TagKind.ABORT, recover.role), _resume(compiler, recover, ending))
-        for recover in compiler.grammar.recovers
-    }
+    plans = {recover.role: _resume(compiler, recover, ending) for recover in compiler.grammar.recovers}
 
     def recover(thread: Expr) -> tuple[Tag, Expr] | None:
+        later: list[str] = []  # roles that begin further on in the thread
+        broken = ahead = ""  # the outermost role that is open; the first role with a plan that has not begun yet
         at: Expr = thread
         while True:
             part = at.head if isinstance(at, Seq) else at
-            if isinstance(part, Mark) and part.tag.kind is TagKind.CLOSE and part.tag.role in plans:
-                return plans[part.tag.role]
+            if isinstance(part, Mark):
+                kind, role = part.tag.kind, part.tag.role
+                if kind is TagKind.OPEN:
+                    later.append(role)
+                elif kind is TagKind.CLOSE and role in later:
+                    later.remove(role)
+                    ahead = ahead or (role if role in plans else "")
+                elif kind is TagKind.CLOSE and role in plans:
+                    return tag(TagKind.ABORT, role), plans[role]
+                elif kind is TagKind.CLOSE:
+                    broken = role
             if not isinstance(at, Seq):
-                return None
+                return (tag(TagKind.ABORT, broken or ahead), plans[ahead]) if ahead else None
             at = at.tail
 
     return recover

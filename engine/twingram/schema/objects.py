@@ -135,12 +135,13 @@ class ObjectPlan:
                 return why
             else:
                 self.report.refuse(why._replace(reason=f"{why.reason}; the member is left out"))
-        free = self._free(exprs[len(self.members) :])
-        wrong = self._count(entries, free)
+        most = least(self.branch, "maxProperties", self.report)
+        free = self._free(exprs[len(self.members) :]) if most != 0 else NOTHING
+        wrong = self._count(entries, free, most)
         if wrong is not None:
             return wrong
-        if not entries:
-            names.clear()
+        if most == 0:
+            names, entries = [], []
         template = ObjectTemplate(
             entries, before=self.forms.before_key, separator=self.forms.object.separator,
             free=free, order=ranks_of(names, self.options.key_order),
@@ -170,21 +171,18 @@ class ObjectPlan:
             self.report.relax(self.path, "additionalProperties", REPEATED, always=True)
         return found
 
-    def _count(self, entries: list[tuple[bytes, Expr, bool]], free: Expr) -> Refusal | None:
+    def _count(self, entries: list[tuple[bytes, Expr, bool]], free: Expr, high: int | None) -> Refusal | None:
         """Hold `minProperties` and `maxProperties` where the declared members decide them."""
         low = greatest(self.branch, "minProperties", self.report)
-        high = least(self.branch, "maxProperties", self.report)
         needed = sum(required for _, _, required in entries)
         if high is not None and high < needed:
             return Refusal(self.path, "maxProperties", f"{needed} members are required")
-        if high == 0:
-            entries.clear()
-            return None
-        if free is NOTHING and low > len(entries):
-            return Refusal(self.path, "minProperties", f"only {len(entries)} members can be written")
+        writable = 0 if high == 0 else len(entries)
+        if free is NOTHING and low > writable:
+            return Refusal(self.path, "minProperties", f"only {writable} members can be written")
         if low > needed:
             self._uncounted("minProperties")
-        if high is not None and (free is not NOTHING or high < len(entries)):
+        if high is not None and (free is not NOTHING or high < writable):
             self._uncounted("maxProperties")
         return None
 
