@@ -1,4 +1,4 @@
-"""The cases reduced from public bug reports: right answers at every split, and masks that allow and forbid as they must.
+"""The cases reduced from public bug reports: right answers at every split, masks that allow and forbid as they must.
 
 A case whose expectation the formats' decisions overrule is corrected in `DECIDED`, with the reason. A case that needs a
 set-up of its own, or something that is not built yet, is in `NOT_HERE`, with the reason.

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 from twingram_bindings.executorch import AtemToolCallDetector, Detection, GemmaToolCallDetector
 
 NUMBERS = {"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
@@ -76,7 +77,8 @@ def test_8_several_parameters() -> None:
 
 def test_10_private_text_is_kept() -> None:
     found = read(to("self", "I should look.") + "<|eom|><|start|>assistant" + to("weather", OSLO) + "<|eom|>")
-    assert len(found.calls) == 1 and "I should look." in found.normal_text
+    assert len(found.calls) == 1
+    assert "I should look." in found.normal_text
 
 
 @pytest.mark.parametrize("text", ["It rains.", "Rome is in Italy."], ids=["11", "12"])
@@ -124,7 +126,8 @@ def test_types(schema: Any, text: str, value: Any) -> None:
     found = read(block(invoke("f", v=text)), tools)
     assert len(found.calls) == 1
     read_back = json.loads(found.calls[0].arguments, parse_constant=pytest.fail)["v"]
-    assert read_back == value and type(read_back) is type(value)
+    assert read_back == value
+    assert type(read_back) is type(value)
 
 
 def test_30_indices_start_anew() -> None:
@@ -136,7 +139,8 @@ def test_30_indices_start_anew() -> None:
 def test_gemma() -> None:
     detector = GemmaToolCallDetector()
     found = detector.detect_and_parse('Look: <|tool_call>call:weather{city:<|"|>Oslo<|"|>}<tool_call|>', TOOLS)
-    assert calls(found) == [(0, "weather", {"city": "Oslo"})] and found.normal_text == "Look:"
+    assert calls(found) == [(0, "weather", {"city": "Oslo"})]
+    assert found.normal_text == "Look:"
     text = "<|tool_call>call:nobody{}<tool_call|>"
     assert detector.detect_and_parse(text, TOOLS) == Detection(text)
     assert detector.detect_and_parse("Just text.", TOOLS) == Detection("Just text.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from twingram_bindings.gemma4_utils import has_tool_response_tag, parse_tool_calls
 
 Q = '<|"|>'

@@ -25,6 +25,7 @@ from twingram.session.deltas import merge
 from .oracle import FORMATS as SPOKEN
 from .oracle.generate import random_tool
 from .walks import (
+    CALLS,
     FORMATS,
     WALKS,
     Walk,
@@ -469,10 +470,16 @@ def test_every_word_of_the_input_comes_back(name: str, count: int) -> None:
         words = [f"{WORD}{number}x" for number in range(len(places))]
         for at, word in reversed(list(zip(places, words, strict=True))):
             text = text[:at] + word + text[at:]
-        deltas, _ = fed_text(walk, [text])
+        deltas, message = fed_text(walk, [text])
         shown = _shown(deltas)
         for word in words:
-            assert word in shown or _silent(name, word, text), (word, text, deltas)
+            lost = word not in shown and not _silent(name, word, text)
+            assert not lost or _undecided(name, word, text, message), (word, text, deltas)
+
+
+def _undecided(name: str, word: str, text: str, message: tg.Message) -> bool:
+    """Whether a word stands in the key or value at which a call was cut: of that, only what was certain is given."""
+    return bool(message.incomplete_calls) and CALLS[name] in text[: text.index(word)]
 
 
 def _ends(name: str) -> list[str]:

@@ -503,7 +503,9 @@ def test_references() -> None:
     anchor = of_x({"$ref": "#here"}) | {"$defs": {"n": {"$anchor": "here", "type": "null"}}}
     itself = of_x({"anyOf": [{"$ref": "#/properties/x"}, NULL]})
     escaped = of_x({"$ref": "#/$defs/a~1b%20c~0"}) | {"$defs": {"a/b c~": NULL}}
-    for schema in (anchor, itself, escaped):
+    whole = of_x({"$ref": "https://a.b/c.json#/$defs/n"}) | {"$id": "https://a.b/c.json", "$defs": {"n": NULL}}
+    inner = of_x({"$ref": "item#/$defs/n"}) | {"$defs": {"i": {"$id": "item", "$defs": {"n": NULL}}}}
+    for schema in (anchor, itself, escaped, whole, inner):
         compiled = GEMMA.compile(schema)
         assert GEMMA.admits(compiled, {"x": None})
         assert not GEMMA.admits(compiled, {"x": 1})
@@ -578,7 +580,9 @@ def test_combinators_that_multiply() -> None:
         {"properties": {"\ud800": {}}}, {"properties": {"a": {"const": "\ud800"}}}, {"properties": {"": {}}},
         {"properties": {"a": {"maximum": 10**4000}}}, {"properties": {"a": {"maximum": 1e308, "minimum": -1e308}}},
         {"properties": {"a": {"type": "string", "maxLength": 10**30}}}, {"additionalProperties": 3},
-        {"properties": {"a": {"type": ["string", "wat"]}}}, {"propertyNames": False}, {"propertyNames": 3},
+        {"properties": {"a": {"type": ["string", "wat"]}}}, {"propertyNames": False},
+        {"properties": {1: {}}}, {"patternProperties": {1: {}}},
+        {"properties": {"a": {"enum": [{1: 2}, (1,), b"", None]}}}, {3: 4}, {"propertyNames": 3},
     ],
 )  # fmt: skip
 @each_format

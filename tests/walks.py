@@ -2,12 +2,12 @@
 
 In: the name of a format and a seeded source of chance. Out: requests that may be contradictory on purpose, and turns
 whose every token was taken from a mask. Invariant: a walk ends. A uniform choice would hardly ever leave a text, so a
-share of the steps, and every step of a long walk, goes downhill: to a token after which the end is nearer. The number of walks comes from the environment: `TWINGRAM_WALKS` (the heavy tests walk 2,000 times).
+share of the steps, and every step of a long walk, goes downhill: to a token after which the end is nearer. The number
+of walks comes from the environment: `TWINGRAM_WALKS` (the heavy tests walk 2,000 times).
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import random
@@ -240,6 +240,7 @@ class Walker:
     def __init__(self, vocabulary: tg.Vocabulary, rng: random.Random, *, soft: int = 60, hard: int = 4000) -> None:
         self.vocabulary, self.rng, self.soft, self.hard = vocabulary, rng, soft, hard
         self.stepping, self._edges = _landmarks(vocabulary)
+        self._tools: tuple[tg.Constraint, frozenset[int]] | None = None
         self._special = frozenset(vocabulary.special_tokens.values())
 
     def walk(self, session: tg.Session) -> list[int]:
@@ -268,14 +269,14 @@ class Walker:
     def downhill(self, session: tg.Session, allowed: Sequence[int]) -> int:
         """A token that brings the end nearer, one of the best.
 
-        Where nearly all are allowed, only bytes, special tokens and pieces of the formats' own literals are looked at.
+        Where many are allowed, only bytes, special tokens and pieces of the formats' and the schemas' texts are looked at.
         """
         here = session.min_tokens_to_end()
         probe, best, nearest = session.fork(), list[int](), here
         for token in allowed:
             if token in session.constraint.binding.stops:
                 continue
-            if len(allowed) > _MANY_ALLOWED and token not in self.stepping:
+            if len(allowed) > _MANY_ALLOWED and token not in self.stepping and token not in self._spelt_by(session):
                 continue
             probe.accept_token(token)
             distance = probe.min_tokens_to_end()
@@ -289,6 +290,41 @@ class Walker:
             assert ends, f"no token leads nearer to the end, which is said to be {here} tokens away"
             best = ends
         return int(self.rng.choice(best))
+
+
+    def _spelt_by(self, session: tg.Session) -> frozenset[int]:
+        """The tokens that are a part of a text in the tools' definitions."""
+        constraint = session.constraint
+        if self._tools is None or self._tools[0] is not constraint:
+            texts = [text.encode() for tool in constraint.tools.definitions for text in _texts(tool.definition)]
+            ids = _ids(self.vocabulary)
+            self._tools = constraint, frozenset(ids[part] for text in texts for part in _parts(text) if part in ids)
+        return self._tools[1]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+        yield json.dumps(value, ensure_ascii=False)
+    for part in value if isinstance(value, (list, Mapping)) else ():
+        yield from _texts(part)
+        if isinstance(value, Mapping):
+            yield from _texts(value[part])
+
+
+def _parts(data: bytes) -> Iterator[bytes]:
+    return (data[low:high] for low in range(len(data)) for high in range(low + 1, len(data) + 1))
+
+
+_IDS: dict[int, tuple[tg.Vocabulary, dict[bytes, int]]] = {}
+
+
+def _ids(vocabulary: tg.Vocabulary) -> dict[bytes, int]:
+    """Ordinary tokens by what they spell."""
+    if id(vocabulary) not in _IDS:
+        tokens = (token for token in range(len(vocabulary)) if not vocabulary.is_special(token))
+        _IDS[id(vocabulary)] = vocabulary, {vocabulary.token_bytes(token): token for token in tokens}
+    return _IDS[id(vocabulary)][1]
 
 
 _KNOWN: dict[int, tuple[tg.Vocabulary, frozenset[int], frozenset[int]]] = {}
@@ -311,9 +347,9 @@ def _literals() -> frozenset[bytes]:
     """All parts of what stands in double quotes in the grammars, and of what tags that follow each other spell."""
     texts = ["</atem:parameter>\n<atem:parameter name=\"", "</atem:parameter>\n</atem:invoke>\n</atem:function_calls>"]
     for name in available():
-        texts += [ast.literal_eval(found) for found in _LITERAL.findall(loaded(name).grammar.source)]
-    spelt = [text.encode() for text in texts]
-    return frozenset(data[low:high] for data in spelt for low in range(len(data)) for high in range(low, len(data) + 1))
+        rules = [line for line in loaded(name).grammar.source.splitlines() if line[:1].islower() or line[:1] == "_"]
+        texts += [json.loads(found) for line in rules for found in _LITERAL.findall(line)]
+    return frozenset(part for text in texts for part in _parts(text.encode()))
 
 
 def available() -> list[str]:

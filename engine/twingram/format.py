@@ -67,6 +67,7 @@ class Format:
         vocabulary: Vocabulary | None = None,
         *,
         strict: bool = False,
+        salvage: bool = False,
         prompt_tail: str = "",
         call_id: Callable[[], str] | None = None,
         unknown_tools: str = "pass",
@@ -74,11 +75,14 @@ class Format:
     ) -> Parser:
         """A streaming parser for one turn.
 
-        `strict`: read the canonical form only. `prompt_tail`: how the prompt ends, which decides where the turn starts.
-        `unknown_tools`: "pass" them on, or give their markup as "text". A parser with a `vocabulary` can be fed tokens.
+        `strict`: read the canonical form only. `salvage`: also read calls without any marker. `prompt_tail`: how the
+        prompt ends, which decides where the turn starts. `unknown_tools`: "pass" them on, or give their markup as "text".
+        A parser with a `vocabulary` can be fed tokens.
         """
         one_of("unknown_tools", unknown_tools, ("pass", "text"))
-        reading = Reading.STRICT if strict else Reading.LENIENT
+        if strict and salvage:
+            raise RequestError("strict=True and salvage=True contradict each other")
+        reading = Reading.STRICT if strict else Reading.SALVAGE if salvage else Reading.LENIENT
         start = self._start(prompt_tail).rule
 
         def of_text() -> Machine:
@@ -133,8 +137,9 @@ class Format:
     ) -> Constraint:
         """Compile a request into masks.
 
-        `tool_choice`: "auto", "none", "required", a named function, or allowed_tools. `reasoning`: "allow", "require" or
-        "forbid". `max_tokens`: the turn is ended within this budget, the stop token not counted. Raises `RequestError`, `SchemaError`, `VocabularyError` or `LimitExceeded`.
+        `tool_choice`: "auto", "none", "required", a named function, or allowed_tools. `reasoning`: "allow", "require"
+        or "forbid". `max_tokens`: the turn is ended within this budget, the stop token not counted.
+        Raises `RequestError`, `SchemaError`, `VocabularyError` or `LimitExceeded`.
         """
         one_of("reasoning", reasoning, ("allow", "require", "forbid"))
         one_of("key_order", key_order, ("any", "declared", "sorted"))
@@ -146,7 +151,10 @@ class Format:
         known = Tools.parse(tools)
         start = self._start(prompt_tail)
         options = SchemaOptions(
-            key_order=key_order, additional_properties=additional_properties, on_unsupported=on_unsupported, limits=limits
+            key_order=key_order,
+            additional_properties=additional_properties,
+            on_unsupported=on_unsupported,
+            limits=limits,
         )
         return Constraint(
             self.grammar, vocabulary, known, read_choice(tool_choice, known), start=start.rule,

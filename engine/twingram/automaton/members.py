@@ -148,7 +148,7 @@ class KeyStep(Leaf):
 
 
 def members(template: ObjectTemplate, used: int = 0, begun: bool = False) -> Expr:
-    """The members of one object; `NOTHING` if a required one cannot be written (drop unwritable optional ones first)."""
+    """The members of one object; `NOTHING` if a required one cannot be written (leave out optional ones first)."""
     if any(tail is NOTHING for bit, (_, tail) in enumerate(template.entries) if template.required >> bit & 1):
         return NOTHING
     if not template.entries and template.free is NOTHING:

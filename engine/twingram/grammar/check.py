@@ -37,7 +37,7 @@ def check(grammar: Grammar) -> None:
     if witness is not None:
         raise GrammarError(
             f"two canonical readings of one text give different output: {witness!r}", file=grammar.file,
-            hint="make one alternative parsed only (a negative priority), or let a terminal exclude what begins the other",
+            hint="give one alternative a negative priority, or let a terminal exclude what begins the other",
         )
 
 

@@ -51,6 +51,7 @@ class Reading(Enum):
     MASK = "mask"  # what may be generated
     STRICT = "strict"  # what is canonical, read from any bytes
     LENIENT = "lenient"  # and what is only parsed
+    SALVAGE = "salvage"  # and what is only parsed on request
 
 
 def strip_role(name: str) -> str:
@@ -82,7 +83,7 @@ class Compiler:
             return holes[name]
         if name == COMMIT_RULE:
             return mark(COMMIT) if self.reading is not Reading.MASK and self.tagged else EMPTY
-        if rule.parsed_only and self.reading is not Reading.LENIENT:
+        if not self._reads(rule):
             return NOTHING
         inherited = text_role if rule.role is None else None
         if holes:  # holes stand where a cycle would close, so this ends
@@ -96,6 +97,11 @@ class Compiler:
             self.definitions.bodies[name] = NOTHING  # marks it as begun; replaced before anyone unfolds it
             self.definitions.bodies[name] = self._body(rule, _NO_HOLES, None)
         return reference(self.definitions, name)
+
+    def _reads(self, rule: Rule) -> bool:
+        if rule.on_request:
+            return self.reading is Reading.SALVAGE
+        return not rule.parsed_only or self.reading in (Reading.LENIENT, Reading.SALVAGE)
 
     def settle(self) -> None:
         """To be called once when all rules are compiled: references learn their shortest completion."""
@@ -305,7 +311,7 @@ def cyclic_rules(grammar: Grammar) -> frozenset[str]:
     changed = True
     while changed:
         changed = False
-        for name, below in reach.items():
+        for below in reach.values():
             more = set().union(*(reach[inner] for inner in below)) if below else set()
             if not more <= below:
                 below |= more

@@ -32,8 +32,31 @@ __all__ = [
 ]
 
 ROLES = frozenset(
-    "reasoning content dropped silent padding tool_call tool_name arguments object member key array string number "
-    "true false null bare error".split()
+    {
+        *("reasoning", "content", "dropped", "silent", "padding", "error"),
+        *("tool_call", "tool_name", "arguments", "object", "member", "key", "array"),
+        *("string", "number", "true", "false", "null", "bare"),
+    }
+)
+TEXT_ROLES",
+    "Branch",
+    "Choice",
+    "Grammar",
+    "Group",
+    "Literal",
+    "Loop",
+    "Node",
+    "Place",
+    "Recover",
+    "Rule",
+    "Same",
+    "Start",
+    "Terminal",
+    "Use",
+]
+
+ROLES = frozenset(
+    ["reasoning", "content", "dropped", "silent", "padding", "tool_call", "tool_name", "arguments", "object", "member", "key", "array", "string", "number", "true", "false", "null", "bare", "error"]
 )
 TEXT_ROLES = frozenset({"reasoning", "content", "dropped"})  # the tags stand around the text region alone
 COMMIT_RULE = "_commit"
@@ -144,6 +167,11 @@ class Rule:
     @property
     def parsed_only(self) -> bool:
         return self.priority < 0
+
+    @property
+    def on_request(self) -> bool:
+        """Parsed only when salvage is asked for."""
+        return self.priority < -1
 
     def __str__(self) -> str:
         return f"{self.name}: {' | '.join(map(str, self.choice.branches))}"

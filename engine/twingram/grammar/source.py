@@ -10,7 +10,7 @@ Cost: Lark's loader, about 20 ms a file; loaded grammars are shared.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ def load(source: str, file: str = "<grammar>") -> Grammar:
         message = "this is not grammar notation here"
         raise GrammarError(message, file=file, source=source, line=error.line, column=error.column) from error
     except (LarkGrammarError, OSError) as error:
-        line, column = _place_in(str(error))
+        line, column = _place_in(str(error), source)
         raise GrammarError(str(error).splitlines()[0], file=file, source=source, line=line, column=column) from error
     rules = {}
     for name, params, tree, options in read.rule_defs:
@@ -63,11 +63,20 @@ def load(source: str, file: str = "<grammar>") -> Grammar:
     return grammar
 
 
-def _place_in(message: str) -> tuple[int | None, int | None]:
-    import re
-
-    found = re.search(r"line (\d+),? column (\d+)", message)
-    return (int(found.group(1)), int(found.group(2))) if found else (None, None)
+def _place_in(message: str, source: str) -> tuple[int | None, int | None]:
+    """Where a message of Lark's points to: it says so, or it names a rule and what is missing in it."""
+    said = re.search(r"line (\d+),? column (\d+)", message)
+    if said:
+        return int(said.group(1)), int(said.group(2))
+    missing = re.search(r"'(\w+)' used but not defined \(in (?:rule|terminal) (\w+)\)", message)
+    if missing is None:
+        return None, None
+    name, rule = missing.groups()
+    begin = re.search(rf"^[?!]?{re.escape(rule)}\b", source, re.MULTILINE)
+    used = re.compile(rf"\b{re.escape(name)}\b").search(source, begin.end() if begin else 0)
+    if used is None:
+        return None, None
+    return source.count("\n", 0, used.start()) + 1, used.start() - source.rfind("\n", 0, used.start())
 
 
 def _imported_directives(used: dict[Any, Any], file: str) -> dict[str, list[Directive]]:
@@ -75,8 +84,8 @@ def _imported_directives(used: dict[Any, Any], file: str) -> dict[str, list[Dire
     out = {}
     for name in used:
         path = Path(getattr(name, "path", name))
-        path = path if path.is_absolute() else grammar_folder() / path
-        if path.exists() and str(path) != file:
+        path = path if path.exists() else grammar_folder() / path
+        if path.exists() and path.resolve() != Path(file).resolve():
             out[path.stem] = read_directives(path.read_text(encoding="utf-8"), str(path))
     return out
 
@@ -140,7 +149,7 @@ def _loop(children: list[Any]) -> Node:
 
 def _string(token: Token) -> str:
     text = str(token)
-    value: str = ast.literal_eval(text[:-1] if text.endswith("i") else text)
+    value: str = ast.literal_eval(text.removesuffix("i"))
     return value
 
 

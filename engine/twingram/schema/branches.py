@@ -15,13 +15,14 @@ Source: JSON Schema 2020-12 core, sections 8.2.3 and 10.2; RFC 6901 for pointers
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 from urllib.parse import unquote
 
 from ..errors import LimitExceeded
 from ..limits import Limits
-from .keywords import COMBINING, KNOWN, unsupported
+from .keywords import COMBINING, KNOWN, UNKNOWN, unsupported
 from .report import Placed, Report, step
 from .stated import ALL_TYPES, Branch, admitted, canonical, declared_types, listed_values, type_of
 
@@ -34,8 +35,6 @@ _OPTION = ""  # among the followed references: the way led through an option, wh
 
 class Resolver:
     """Branches of the schemas of one document."""
-
-    __slots__ = ("_depth", "_document", "_report", "_work")
 
     def __init__(self, document: Any, report: Report, limits: Limits) -> None:
         self._document, self._report, self._depth = document, report, limits.schema_depth
@@ -85,7 +84,7 @@ class Resolver:
             for keyword in schema.keys() - KNOWN:
                 reason = unsupported(str(keyword), schema[keyword], types)
                 if reason:
-                    report.relax(path, str(keyword), reason)
+                    report.relax(path, str(keyword), reason, always=reason is UNKNOWN)
         if "type" in schema and declared_types(schema) is None:
             report.malformed(path, "type", f"one or a list of {', '.join(sorted(ALL_TYPES))}")
         if "enum" in schema and not isinstance(schema["enum"], list):
@@ -136,33 +135,34 @@ class Resolver:
         return self._expand(target, followed | {reference}, depth + 1)
 
     def resolve(self, reference: str) -> Placed | None:
-        """The schema that a local reference names: by a JSON pointer, or by an anchor."""
-        if not reference.startswith("#"):
-            return None
-        fragment = unquote(reference[1:])
+        """The schema that a reference names: by a pointer or an anchor, in this document or in one embedded in it."""
+        address, _, fragment = reference.partition("#")
+        fragment = unquote(fragment)
         if fragment and not fragment.startswith("/"):
-            return self._anchor(fragment)
-        target, path = self._document, "$"
-        for part in fragment.split("/")[1:]:
-            name = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(target, Mapping) and name in target:
-                target, path = target[name], path + step(name)
-            elif isinstance(target, list) and name.isdecimal() and int(name) < len(target):
-                target, path = target[int(name)], f"{path}[{int(name)}]"
-            else:
-                return None
-        return Placed(target, path)
+            return self._named.get(f"#{fragment}")
+        root = self._named.get(address) if address else Placed(self._document, "$")
+        return None if root is None else _pointed(root, fragment)
 
-    def _anchor(self, name: str) -> Placed | None:
+    @cached_property
+    def _named(self) -> dict[str, Placed]:
+        """The schemas of the document by `$id` and, behind a `#`, by `$anchor`."""
+        found: dict[str, Placed] = {}
+        seen: set[int] = set()
         todo = [Placed(self._document, "$")]
-        for place, path in todo:
-            if isinstance(place, Mapping):
-                if place.get("$anchor") == name or place.get("$id") == f"#{name}" or place.get("id") == f"#{name}":
-                    return Placed(place, path)
-                todo += [Placed(below, path + step(str(key))) for key, below in place.items()]
-            elif isinstance(place, list):
+        for placed in todo:
+            place, path = placed
+            if id(place) in seen or not isinstance(place, (Mapping, list)):
+                continue
+            seen.add(id(place))
+            if isinstance(place, list):
                 todo += [Placed(below, f"{path}[{index}]") for index, below in enumerate(place)]
-        return None
+                continue
+            todo += [Placed(below, path + step(str(key))) for key, below in place.items()]
+            for keyword, mark in (("$id", ""), ("id", ""), ("$anchor", "#"), ("$dynamicAnchor", "#")):
+                if isinstance(place.get(keyword), str):
+                    name = mark + place[keyword]
+                    found.setdefault(name if name.startswith("#") else name.rstrip("#"), placed)
+        return found
 
     def direct(self, placed: Placed) -> Placed:
         """The end of a chain of bare references: so that equal places are one place."""
@@ -178,6 +178,20 @@ class Resolver:
             self._report.read(placed)
             placed = target
         return placed
+
+
+def _pointed(root: Placed, fragment: str) -> Placed | None:
+    """Where a JSON pointer leads."""
+    target, path = root
+    for part in fragment.split("/")[1:] if fragment.startswith("/") else ():
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(target, Mapping) and name in target:
+            target, path = target[name], path + step(name)
+        elif isinstance(target, list) and name.isdecimal() and int(name) < len(target):
+            target, path = target[int(name)], f"{path}[{int(name)}]"
+        else:
+            return None
+    return Placed(target, path)
 
 
 # -- oneOf -------------------------------------------------------------------------------------------------------------

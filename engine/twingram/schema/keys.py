@@ -60,6 +60,9 @@ class KeyRule:
             self.rest.report.malformed(path, "patternProperties", "an object")
             return
         for pattern, child in (listed or {}).items():
+            if not isinstance(pattern, str):
+                self.rest.report.malformed(path, "patternProperties", "an object, whose names are patterns")
+                continue
             try:
                 pattern_dfa(pattern, limits=self.rest.limits)
             except RegexError as error:

@@ -9,7 +9,7 @@ to `items`, `additionalItems`, `exclusiveMinimum`, `exclusiveMaximum` and `defin
 
 from __future__ import annotations
 
-__all__ = ["ANNOTATIONS", "COMBINING", "ENFORCED", "KNOWN", "PLAIN_SCALAR", "unsupported"]
+__all__ = ["ANNOTATIONS", "COMBINING", "ENFORCED", "KNOWN", "PLAIN_SCALAR", "UNKNOWN", "unsupported"]
 
 ANNOTATIONS = frozenset(
     {
@@ -61,6 +61,9 @@ _REASONS = {
 _SILENT = {"uniqueItems": False, "unevaluatedProperties": True, "unevaluatedItems": True, "not": False}
 
 
+UNKNOWN = "this keyword is not known, and restricts nothing"
+
+
 def unsupported(keyword: str, value: object, types: frozenset[str]) -> str:
     """Why a keyword outside `KNOWN` is not enforced for values of these types; "" if it says nothing about them."""
     if _SPEAKS_OF.get(keyword, "") not in ("", *types) or keyword.startswith("x-") or keyword in ("then", "else"):
@@ -69,4 +72,4 @@ def unsupported(keyword: str, value: object, types: frozenset[str]) -> str:
         return ""
     if keyword in _REASONS:
         return _REASONS[keyword]
-    return "this keyword is not enforced" if keyword in _SPEAKS_OF else "this keyword is not known"
+    return "this keyword is not enforced" if keyword in _SPEAKS_OF else UNKNOWN

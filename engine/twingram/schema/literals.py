@@ -12,7 +12,7 @@ Cost: linear in the values; a thousand strings take a millisecond.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -113,10 +113,10 @@ class Literals:
             row = seq(shape.separator if index else EMPTY, self._value(values[index], forms.item), row)
         return seq(shape.before, row, shape.after)
 
-    def _object(self, value: Mapping[str, Any], forms: Forms) -> Expr:
+    def _object(self, value: Mapping[Any, Any], forms: Forms) -> Expr:
         shape, keys = forms.object, []
         for name, item in value.items():
-            spelt = shape.key.spell(name)
+            spelt = shape.key.spell(name) if isinstance(name, str) else None
             tail = forms.after_key(self._value(item, forms.member))
             if spelt is None or tail is NOTHING:
                 return NOTHING
@@ -165,14 +165,12 @@ def _shown(value: Any) -> str:
 
 def _deeper_than(value: Any, most: int) -> bool:
     """Whether a value nests deeper; without recursion."""
-    layer = [value]
+    if not isinstance(value, (list, Mapping)):
+        return False
+    layer: Iterable[Any] = [value]
     for _ in range(most):
-        layer = [
-            below
-            for each in layer
-            if isinstance(each, (list, Mapping))
-            for below in (each.values() if isinstance(each, Mapping) else each)
-        ]
+        below = (each.values() if isinstance(each, Mapping) else each for each in layer)
+        layer = {id(each): each for row in below for each in row if isinstance(each, (list, Mapping))}.values()
         if not layer:
             return False
     return True

@@ -27,6 +27,8 @@ from .stated import Branch
 
 __all__ = ["numbers"]
 
+_BOUNDS = frozenset({"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"})
+
 
 def numbers(kind: str, branch: Branch, forms: Forms, report: Report, limits: Limits) -> Expr | Refusal:
     """The numbers of a branch; `kind` is `integer` or `number`."""
@@ -39,8 +41,9 @@ def numbers(kind: str, branch: Branch, forms: Forms, report: Report, limits: Lim
     try:
         dfa = _within(kind, bounds, step, limits)
     except LimitExceeded as error:
-        keyword = "multipleOf" if step is not None else "minimum" if bounds.low is not None else "maximum"
-        report.relax(branch[0].path, keyword, f"the bounds need too large an automaton: {error}")
+        for schema, path in branch:
+            for keyword in _BOUNDS & schema.keys():
+                report.relax(path, keyword, f"it needs too large an automaton: {error}")
         return forms.plain(kind)
     before, after, terminal = forms.number
     shared = both(terminal, dfa, limits)

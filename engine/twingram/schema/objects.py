@@ -70,7 +70,10 @@ class ObjectPlan:
             properties = schema.get("properties")
             if isinstance(properties, Mapping):
                 for name in properties:
-                    listed.setdefault(name, f"{path}.properties{step(name)}")
+                    if isinstance(name, str):
+                        listed.setdefault(name, f"{path}.properties{step(name)}")
+                    else:
+                        self.report.malformed(path, "properties", "an object, whose names are texts")
             elif properties is not None:
                 self.report.malformed(path, "properties", "an object")
         for name, path in required.items():

@@ -108,4 +108,4 @@ def canonical(value: Any) -> Hashable:
         return ("array", tuple(canonical(item) for item in value))
     if isinstance(value, Mapping):
         return ("object", frozenset((key, canonical(item)) for key, item in value.items()))
-    return None
+    return None if value is None else ("no JSON", repr(value))

@@ -66,7 +66,7 @@ class MaskFormat:
             if found is not None:
                 spelling = Spelling(self.compiler, self._value_rule(found))
                 return spelling, Spelling.plain(self.compiler, self._value_rule(found)).object_of(found)
-        raise RequestError(f"format {self.grammar.name!r} has no rule tool_call with arguments, so calls cannot be forced")
+        raise RequestError(f"format {self.grammar.name!r} has no rule tool_call with arguments: calls cannot be forced")
 
     def _object_below(self, name: str) -> str | None:
         rule = self.grammar.rules.get(name)
@@ -158,7 +158,8 @@ class Constraint:
         self.grammar, self.vocabulary, self.tools, self.limits = grammar, vocabulary, tools, limits
         alphabet = Alphabet.of(grammar.markers, vocabulary.special_tokens)
         self._format = mask_format(grammar, alphabet)
-        self._findings: list[Finding] = []
+        self._refused: list[Finding] = []
+        self._compiled: dict[str, CompiledSchema] = {}
         holes = self._compile_tools(choice, options, on_refused)
         policy = TurnPolicy(
             content=not choice.required,
@@ -193,9 +194,9 @@ class Constraint:
                 if choice.named or on_refused == "error":
                     raise
                 refused.append(error)
-                self._findings.append(Finding(name, error.path, error.keyword, "refused", error.message))
+                self._refused.append(Finding(name, error.path, error.keyword, "refused", error.message))
                 continue
-            self._findings += [finding.for_tool(name) for finding in compiled.findings]
+            self._compiled[name] = compiled
             holes[name] = self._format.holes(name, compiled.expr)
         if refused and choice.required and not holes:
             raise refused[0]
@@ -210,7 +211,7 @@ class Constraint:
             stops, after_call = [self._stop_id(stop) for stop in stop_tokens], []
         if not stops:
             names = ", ".join(self.grammar.stops)
-            raise VocabularyError(f"the vocabulary has none of the stop tokens {names}; name your own with stop_tokens=")
+            raise VocabularyError(f"the vocabulary has none of the stop tokens {names}; give stop_tokens=")
         return TokenBinding(self.vocabulary, alphabet, stops=stops, stops_after_call=after_call)
 
     def _stop_id(self, stop: int | str) -> int:
@@ -305,7 +306,8 @@ class Constraint:
 
     def report(self) -> list[Finding]:
         """Per tool, JSON path and keyword what the mask does of it: enforced, narrowed, relaxed or refused."""
-        return list(self._findings)
+        found = [f.for_tool(name) for name, compiled in self._compiled.items() for f in compiled.findings]
+        return self._refused + found
 
     def memory_usage(self) -> int:
         """Bytes held by this constraint alone, about: states and masks (rows of text are the vocabulary's)."""

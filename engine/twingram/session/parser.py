@@ -12,8 +12,7 @@ Cost: linear; a byte seen before at its state is one dictionary look-up.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from ..automaton.machine import Machine, Transition
 from ..errors import RequestError
@@ -92,7 +91,8 @@ class Parser:
         elif self._binding is None:
             raise RequestError("this parser has been fed text; text and tokens cannot be mixed")
         self._check_open()
-        assert self._reader is not None and self._binding is not None
+        assert self._reader is not None
+        assert self._binding is not None
         out: list[Delta] = []
         for token in ids:
             if self._ended:

@@ -62,7 +62,8 @@ def _function_name(choice: Mapping[str, Any]) -> str:
 
 def _known(name: str, tools: Tools) -> str:
     if name not in tools.names:
-        raise RequestError(f"tool_choice names {name!r}, which is not among the tools: {', '.join(tools.names) or 'none'}")
+        known = ", ".join(tools.names) or "none"
+        raise RequestError(f"tool_choice names {name!r}, which is not among the tools: {known}")
     return name
 
 
