@@ -19,9 +19,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
+from numpy.typing import NDArray
 
 import twingram as tg
 
@@ -60,6 +62,7 @@ _SPACED = (
     b">\n", b"\n\n", b"\n<", b'">\n', b"thought\n", b"</atem:parameter>\n", b">\n<atem:",
 )  # fmt: skip
 _MANY_ALLOWED = 512
+Flags = NDArray[np.bool_]  # by token id
 _LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)+"')
 _EDGES = frozenset(b'<>|[]{}()"=:;,/\\\n')
 
@@ -239,9 +242,8 @@ class Walker:
 
     def __init__(self, vocabulary: tg.Vocabulary, rng: random.Random, *, soft: int = 60, hard: int = 4000) -> None:
         self.vocabulary, self.rng, self.soft, self.hard = vocabulary, rng, soft, hard
-        self.stepping, self._edges = _landmarks(vocabulary)
-        self._tools: tuple[tg.Constraint, frozenset[int]] | None = None
-        self._special = frozenset(vocabulary.special_tokens.values())
+        self._marks = _landmarks(vocabulary)
+        self._hints: tuple[tg.Constraint, Flags] | None = None
 
     def walk(self, session: tg.Session) -> list[int]:
         """The tokens from where the session stands to the end of the turn."""
@@ -254,29 +256,31 @@ class Walker:
         return tokens
 
     def next(self, session: tg.Session, *, landing: bool) -> int:
-        allowed = session.allowed_tokens().tolist()
+        """Some token of the mask; with `landing` one that brings the end nearer."""
         stopping = session.constraint.binding.stops
-        ends = [token for token in allowed if token in stopping] if session.is_accepting else []
+        ends = sorted(stopping) if session.is_accepting else []
         if ends and (landing or self.rng.random() < 0.4):
-            return int(self.rng.choice(ends))
+            return self.rng.choice([token for token in ends if session.validate_tokens([token])])
         if landing or self.rng.random() < 0.15:
-            return self.downhill(session, allowed)
-        kind = self.rng.random()
-        wanted = self._special if kind < 0.1 else self._edges if kind < 0.5 else None
-        some = [token for token in allowed if token in wanted and token not in ends] if wanted else []
-        return int(self.rng.choice(some or allowed))
+            return self.downhill(session)
+        allowed, kind = session.allowed_tokens(), self.rng.random()
+        wanted = self._marks.special if kind < 0.1 else self._marks.edges if kind < 0.5 else None
+        some = allowed if wanted is None else allowed[wanted[allowed]]
+        some = some if len(some) and not stopping.issuperset(some[:4].tolist()) else allowed
+        return int(some[self.rng.randrange(len(some))])
 
-    def downhill(self, session: tg.Session, allowed: Sequence[int]) -> int:
+    def downhill(self, session: tg.Session) -> int:
         """A token that brings the end nearer, one of the best.
 
-        Where many are allowed, only bytes, special tokens and pieces of the formats' and the schemas' texts are looked at.
+        Where many are allowed, only bytes, special tokens and parts of the formats' and the schemas' texts are tried.
         """
+        allowed, stopping = session.allowed_tokens(), session.constraint.binding.stops
+        if len(allowed) > _MANY_ALLOWED:
+            allowed = allowed[self._marks.leading[allowed] | self._spelt_by(session)[allowed]]
         here = session.min_tokens_to_end()
         probe, best, nearest = session.fork(), list[int](), here
-        for token in allowed:
-            if token in session.constraint.binding.stops:
-                continue
-            if len(allowed) > _MANY_ALLOWED and token not in self.stepping and token not in self._spelt_by(session):
+        for token in allowed.tolist():
+            if token in stopping:
                 continue
             probe.accept_token(token)
             distance = probe.min_tokens_to_end()
@@ -286,20 +290,19 @@ class Walker:
             elif distance == nearest and best:
                 best.append(token)
         if not best:
-            ends = [token for token in allowed if token in session.constraint.binding.stops]
-            assert ends, f"no token leads nearer to the end, which is said to be {here} tokens away"
-            best = ends
-        return int(self.rng.choice(best))
+            best = [token for token in allowed.tolist() if token in stopping]
+            assert best, f"no token leads nearer to the end, which is said to be {here} tokens away"
+        return self.rng.choice(best)
 
-
-    def _spelt_by(self, session: tg.Session) -> frozenset[int]:
+    def _spelt_by(self, session: tg.Session) -> Flags:
         """The tokens that are a part of a text in the tools' definitions."""
         constraint = session.constraint
-        if self._tools is None or self._tools[0] is not constraint:
+        if self._hints is None or self._hints[0] is not constraint:
             texts = [text.encode() for tool in constraint.tools.definitions for text in _texts(tool.definition)]
-            ids = _ids(self.vocabulary)
-            self._tools = constraint, frozenset(ids[part] for text in texts for part in _parts(text) if part in ids)
-        return self._tools[1]
+            ids, flags = self._marks.ids, np.zeros(len(self.vocabulary), dtype=np.bool_)
+            flags[[ids[part] for text in texts for part in _parts(text) if part in ids]] = True
+            self._hints = constraint, flags
+        return self._hints[1]
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -316,30 +319,29 @@ def _parts(data: bytes) -> Iterator[bytes]:
     return (data[low:high] for low in range(len(data)) for high in range(low + 1, len(data) + 1))
 
 
-_IDS: dict[int, tuple[tg.Vocabulary, dict[bytes, int]]] = {}
+@dataclass(frozen=True)
+class _Landmarks:
+    """Tokens that matter: special ones, ones that lead somewhere, ones with a letter of structure; ids by spelling."""
+
+    vocabulary: tg.Vocabulary
+    special: Flags
+    leading: Flags
+    edges: Flags
+    ids: Mapping[bytes, int]
 
 
-def _ids(vocabulary: tg.Vocabulary) -> dict[bytes, int]:
-    """Ordinary tokens by what they spell."""
-    if id(vocabulary) not in _IDS:
-        tokens = (token for token in range(len(vocabulary)) if not vocabulary.is_special(token))
-        _IDS[id(vocabulary)] = vocabulary, {vocabulary.token_bytes(token): token for token in tokens}
-    return _IDS[id(vocabulary)][1]
+_KNOWN: dict[int, _Landmarks] = {}  # by id of the vocabulary, which is kept with them
 
 
-_KNOWN: dict[int, tuple[tg.Vocabulary, frozenset[int], frozenset[int]]] = {}
-
-
-def _landmarks(vocabulary: tg.Vocabulary) -> tuple[frozenset[int], frozenset[int]]:
-    """Tokens that lead somewhere (bytes, special tokens, pieces of literals); tokens with a letter of structure."""
-    found = _KNOWN.get(id(vocabulary))
-    if found is None:
-        special = set(vocabulary.special_tokens.values())
-        spelt = [(token, vocabulary.token_bytes(token)) for token in range(len(vocabulary))]
-        stepping = special | {token for token, data in spelt if len(data) == 1 or data in _literals()}
-        edges = {token for token, data in spelt if token not in special and not _EDGES.isdisjoint(data)}
-        found = _KNOWN[id(vocabulary)] = (vocabulary, frozenset(stepping), frozenset(edges))
-    return found[1:]
+def _landmarks(vocabulary: tg.Vocabulary) -> _Landmarks:
+    if id(vocabulary) not in _KNOWN:
+        spelt = [vocabulary.token_bytes(token) for token in range(len(vocabulary))]
+        special = np.array([vocabulary.is_special(token) for token in range(len(vocabulary))])
+        leading = np.array([len(data) == 1 or data in _literals() for data in spelt]) | special
+        edges = np.array([not _EDGES.isdisjoint(data) for data in spelt]) & ~special
+        ids = {data: token for token, data in enumerate(spelt) if not special[token]}
+        _KNOWN[id(vocabulary)] = _Landmarks(vocabulary, special, leading, edges, ids)
+    return _KNOWN[id(vocabulary)]
 
 
 @cache

@@ -26,7 +26,7 @@ def parse_tool_calls(text: str, *, strict: bool = False, stringify: bool = False
     Calls in their markers come first: if there is one, nothing else is looked for. Otherwise, unless `strict`, a bare
     `call:NAME{...}` at the start or after white space, or `<call>NAME{...}`, is read as a call.
     """
-    calls = _calls(text)
+    calls = list(_calls(text))
     if not calls and not strict:
         calls = _bare_calls(text)
     return [{"name": call.name, "arguments": _arguments(call, stringify)} for call in calls]

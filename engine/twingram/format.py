@@ -76,8 +76,8 @@ class Format:
         """A streaming parser for one turn.
 
         `strict`: read the canonical form only. `salvage`: also read calls without any marker. `prompt_tail`: how the
-        prompt ends, which decides where the turn starts. `unknown_tools`: "pass" them on, or give their markup as "text".
-        A parser with a `vocabulary` can be fed tokens.
+        prompt ends, which decides where the turn starts. `unknown_tools`: "pass" them on, or give their markup as
+        "text". A parser with a `vocabulary` can be fed tokens.
         """
         one_of("unknown_tools", unknown_tools, ("pass", "text"))
         if strict and salvage:

@@ -99,16 +99,12 @@ class Words(Leaf):
     `entries` are sorted by their bytes; this node is the slice `low:high`, of which the first `depth` bytes are read.
     """
 
-    __slots__ = ("_children", "_first", "depth", "entries", "high", "low")
+    __slots__ = ("_children", "depth", "entries", "first", "high", "low")
 
     def __init__(self, entries: tuple[tuple[bytes, Expr], ...], low: int, high: int, depth: int) -> None:
         self.entries, self.low, self.high, self.depth = entries, low, high, depth
         self._children: dict[int, tuple[int, int]] = slices(entries, low, high, depth)
-        self._first = sum(1 << byte for byte in self._children)
-
-    @property
-    def first(self) -> int:
-        return self._first
+        self.first = sum(1 << byte for byte in self._children)
 
     def parts(self) -> tuple[Expr, ...]:
         return tuple(tail for _, tail in self.entries[self.low : self.high])
@@ -123,7 +119,7 @@ class Words(Leaf):
     def _find_heads(self) -> tuple[Head, ...]:
         word, tail = self.entries[self.low]
         ending = tail.heads() if len(word) == self.depth else ()
-        return (*ending, ((), self, EMPTY)) if self._first else ending
+        return (*ending, ((), self, EMPTY)) if self.first else ending
 
     def __repr__(self) -> str:
         return f"words[{self.high - self.low}@{self.depth}]"

@@ -22,23 +22,18 @@ class Counted(Leaf):
     A character is counted when the automaton enters a state that completes one (`Dfa.boundary`).
     """
 
-    __slots__ = ("_first", "dfa", "high", "low", "state")
+    __slots__ = ("dfa", "first", "high", "low", "state")
 
     def __init__(self, dfa: Dfa, state: int, low: int, high: int) -> None:
         self.dfa, self.state, self.low, self.high = dfa, state, low, high
-        self._first = -1
-
-    @property
-    def first(self) -> int:
-        if self._first < 0:
-            self._first = self._find_first()
-        return self._first
+        self.first = self._find_first()
 
     def _find_first(self) -> int:
         bits = self.dfa.first[self.state]
         if self.high >= COUNT_HORIZON and self.low == 0:
             return bits
-        row, alive, verdicts = self.dfa.rows[self.state], 0, {}  # type: ignore[var-annotated]
+        row, alive = self.dfa.rows[self.state], 0
+        verdicts: dict[int, bool] = {}
         while bits:
             lowest = bits & -bits
             bits ^= lowest

@@ -130,10 +130,7 @@ class Leaf(Expr):
 
     __slots__ = ()
 
-    @property
-    def first(self) -> int:
-        """The symbols that can be read, as bits."""
-        raise NotImplementedError
+    first: int  # the symbols that can be read, as bits
 
     def after(self, sym: int) -> Expr:
         """What is left after reading `sym`, which must be in `first`."""
@@ -296,7 +293,8 @@ class Seq(Expr):
 
     def __init__(self, head: Expr, tail: Expr) -> None:
         self.head, self.tail = head, tail
-        self.nesting = tail.nesting if isinstance(tail, Seq) else isinstance(tail, Mark) and tail.tag in _NESTING
+        inner = isinstance(tail, Mark) and tail.tag in _NESTING
+        self.nesting: int = tail.nesting if isinstance(tail, Seq) else int(inner)
         if isinstance(head, Mark) and head.tag in _NESTING:
             self.nesting += 1
 

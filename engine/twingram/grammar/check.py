@@ -91,6 +91,7 @@ def _empty(node: Node, nullable: set[str]) -> bool:
             return any(_empty(branch.node, nullable) for branch in branches)
         case Loop(node=inner, low=low):
             return low == 0 or _empty(inner, nullable)
+    return False
 
 
 def _beginnings(rule: Rule, grammar: Grammar, nullable: set[str]) -> set[str]:

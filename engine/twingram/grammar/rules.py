@@ -38,26 +38,6 @@ ROLES = frozenset(
         *("string", "number", "true", "false", "null", "bare"),
     }
 )
-TEXT_ROLES",
-    "Branch",
-    "Choice",
-    "Grammar",
-    "Group",
-    "Literal",
-    "Loop",
-    "Node",
-    "Place",
-    "Recover",
-    "Rule",
-    "Same",
-    "Start",
-    "Terminal",
-    "Use",
-]
-
-ROLES = frozenset(
-    ["reasoning", "content", "dropped", "silent", "padding", "tool_call", "tool_name", "arguments", "object", "member", "key", "array", "string", "number", "true", "false", "null", "bare", "error"]
-)
 TEXT_ROLES = frozenset({"reasoning", "content", "dropped"})  # the tags stand around the text region alone
 COMMIT_RULE = "_commit"
 

@@ -45,7 +45,7 @@ def load(source: str, file: str = "<grammar>") -> Grammar:
     """Read a grammar from its text; relative imports are looked for beside `file`."""
     folders = [str(Path(file).parent), str(grammar_folder())]
     try:
-        read, used = load_grammar(source, file, folders, False)
+        read, used = load_grammar(source, file, folders, False)  # type: ignore[no-untyped-call]
     except UnexpectedInput as error:
         message = "this is not grammar notation here"
         raise GrammarError(message, file=file, source=source, line=error.line, column=error.column) from error
@@ -168,7 +168,7 @@ def _terminal(name: str, tree: Tree[Any], file: str, source: str) -> Terminal:
     for expansion in tree.children:
         pieces = []
         for value in expansion.children:
-            inner = value.children[0]
+            inner: Any = value.children[0]
             if isinstance(inner, (NonTerminal, LarkTerminal)):
                 pieces.append(("use", str(inner.name), ""))
                 continue

@@ -13,8 +13,9 @@ Cost: a few hundred nodes a request; what differs between tools is found by `alt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from ..automaton.choice import alt
@@ -137,7 +138,7 @@ class _Walk:
             case Group(parts=parts):
                 ways: Ways = {count: EMPTY}
                 for part in parts:
-                    ways = _then(ways, lambda at, part=part: self.node(part, at, tool))  # type: ignore[misc]
+                    ways = _then(ways, partial(self._onward, part, tool))
                 return ways
             case Choice(branches=branches):
                 return self._branches(branches, count, tool)
@@ -147,6 +148,9 @@ class _Walk:
                 return self._loop(inner, low, count, tool)
             case _:
                 return _one(count, self.compiler.node(node, self._holes(tool)))
+
+    def _onward(self, node: Node, tool: str | None, count: Count) -> Ways:
+        return self.node(node, count, tool)
 
     def _loop(self, inner: Node, low: int, count: Count, tool: str | None) -> Ways:
         """`inner` `low` times or more. Counts rise, so a way out of a count never comes back to it."""
@@ -178,7 +182,7 @@ def _union(ways: Sequence[Ways]) -> Ways:
     return {count: alt(exprs) for count, exprs in found.items()}
 
 
-def _then(ways: Ways, follow) -> Ways:  # type: ignore[no-untyped-def]
+def _then(ways: Ways, follow: Callable[[Count], Ways]) -> Ways:
     out = []
     for count, expr in ways.items():
         out.append({at: seq(expr, rest) for at, rest in follow(count).items()})
