@@ -236,8 +236,8 @@ def test_argument_deltas_join_to_json(name: str) -> None:
         for call in message.incomplete_calls:
             assert json_prefix(call.arguments), (text, call.arguments)
             cut += 1
-    assert complete > 5
-    assert cut > 5
+    assert complete
+    assert cut
 
 
 def _check_order(deltas: list[tg.Delta]) -> None:

@@ -132,13 +132,15 @@ class Format:
         additional_properties: str = "declared",
         on_unsupported: str = "relax",
         on_refused: str = "exclude",
+        response_schema: Mapping[str, Any] | bool | None = None,
         max_tokens: int | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> Constraint:
         """Compile a request into masks.
 
         `tool_choice`: "auto", "none", "required", a named function, or allowed_tools. `reasoning`: "allow", "require"
-        or "forbid". `max_tokens`: the turn is ended within this budget, the stop token not counted.
+        or "forbid". `response_schema`: a JSON Schema of the answer itself, which is then JSON; with tools under "auto" the
+        turn is such an answer or calls. `max_tokens`: the turn is ended within this budget, the stop token not counted.
         Raises `RequestError`, `SchemaError`, `VocabularyError` or `LimitExceeded`.
         """
         one_of("reasoning", reasoning, ("allow", "require", "forbid"))
@@ -148,6 +150,8 @@ class Format:
         one_of("on_refused", on_refused, ("exclude", "error"))
         if not isinstance(vocabulary, Vocabulary):
             raise TypeError(f"vocabulary is a twingram.Vocabulary, not {type(vocabulary).__name__}")
+        if response_schema is not None and not isinstance(response_schema, (Mapping, bool)):
+            raise RequestError(f"response_schema is a JSON Schema, not {type(response_schema).__name__}")
         known = Tools.parse(tools)
         start = self._start(prompt_tail)
         options = SchemaOptions(
@@ -159,7 +163,8 @@ class Format:
         return Constraint(
             self.grammar, vocabulary, known, read_choice(tool_choice, known), start=start.rule,
             begun=start is not self.grammar.starts[0], parallel_tool_calls=parallel_tool_calls, reasoning=reasoning,
-            options=options, on_refused=on_refused, stop_tokens=stop_tokens, max_tokens=max_tokens, limits=limits,
+            options=options, on_refused=on_refused, response_schema=response_schema, stop_tokens=stop_tokens,
+            max_tokens=max_tokens, limits=limits,
         )  # fmt: skip
 
 

@@ -16,6 +16,9 @@ from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, intern, text
 
 __all__ = ["COUNT_HORIZON", "Counted", "counted"]
 
+_WIDEST = 12  # bytes of a character in any spelling in use: two escapes of six
+
+
 class Counted(Leaf):
     """Text of an automaton with `low` to `high` more characters.
 
@@ -79,8 +82,35 @@ class Counted(Leaf):
         return tuple(heads)
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
-        # A bound from above is enough here: a character takes at most twelve bytes in any spelling in use.
-        return max(self.dfa.shortest[self.state], self.low * 12 if self.low else 0)
+        """Bytes to the end, a bound from above that falls with every byte of the way it is the length of: the character
+        that is being read exactly, the least number of those after it at `_WIDEST` bytes each."""
+        limit = min(self.high, COUNT_HORIZON)
+        lengths = self.dfa.lengths(self.state, limit) >> min(self.low, limit)
+        left = self.low + (lengths & -lengths).bit_length() - 1 if lengths else self.low
+        if left <= 0:
+            return self._bytes_to(lambda state: bool(self.dfa.accept[state]), boundary=False)
+        exact = left <= limit
+        here = self._bytes_to(lambda state: not exact or bool(self._fits(state, left - 1)), boundary=True)
+        return here + (left - 1) * _WIDEST
+
+    def _fits(self, state: int, length: int) -> int:
+        return self.dfa.lengths(state, length) >> length & 1
+
+    def _bytes_to(self, wanted: Callable[[int], bool], *, boundary: bool) -> int:
+        """Fewest bytes to a wanted state within the present character, or (`boundary`) to one that completes it."""
+        dfa, seen, depth, level = self.dfa, {self.state}, 0, [self.state]
+        if not boundary and wanted(self.state):
+            return 0
+        while level and depth < _WIDEST:
+            depth, below = depth + 1, set[int]()
+            for state in level:
+                below.update(dfa.rows[state])
+            below.discard(0)
+            if any(bool(dfa.boundary[state]) == boundary and wanted(state) for state in below):
+                return depth
+            level = [state for state in below if not dfa.boundary[state] and state not in seen]
+            seen.update(level)
+        return _WIDEST
 
     def __repr__(self) -> str:
         return f"text[{self.dfa.key.hex()[:4]}:{self.state}]{{{self.low},{self.high}}}"

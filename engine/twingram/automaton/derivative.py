@@ -6,7 +6,7 @@ Invariant: neighbours with equal tags are one reading: they differ in what may f
 at the front of a rest have been taken off it: they fire with the symbol.
 Cost: the heads that can read the symbol; afterwards one look-up.
 
-Source: as for `expression.py`; keeping derivatives is the idea of derivre.
+Source: as for `expression.py`; S. Owens et al., "Regular-expression derivatives re-examined" (2009), for keeping them.
 """
 
 from __future__ import annotations

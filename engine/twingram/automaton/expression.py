@@ -23,6 +23,7 @@ Expressions and Finite Automaton Constructions" (1996), here with order and tags
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -53,6 +54,7 @@ INFINITE = 1 << 60  # the length of what never ends; also "no upper bound"
 Head: TypeAlias = "tuple[tuple[Tag, ...], Leaf | None, Expr]"
 
 _TABLE: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()  # (class, parts) -> the one object
+_LOCK = Lock()  # two threads that make the same expression at once must end up with one
 
 
 class Expr:
@@ -101,7 +103,8 @@ def intern(cls: type[Any], *parts: Any) -> Any:
     if found is None:
         made = cls(*parts)
         made._heads, made._shortest, made.derived = None, -1, None
-        found = _TABLE.setdefault(key, made)
+        with _LOCK:
+            found = _TABLE.setdefault(key, made)
     return found
 
 

@@ -44,32 +44,25 @@ class Definitions:
 
 
 def _measure(root: Expr, lengths: dict[Hashable, int], owner: Definitions) -> int:
-    """`shortest` of `root` under the present lengths of the references, leaving nothing behind."""
-    touched: list[Expr] = []
+    """`shortest` of `root` under the present lengths of the references. Nothing is left at the expressions, which other
+    threads may be reading."""
+    known: dict[Expr, int] = {}
     stack = [root]
     while stack:
         top = stack[-1]
-        if top._shortest >= 0:
+        if top in known:
             stack.pop()
-            continue
-        if isinstance(top, Reference) and top.owner is owner:
-            top._shortest = lengths.get(top.key, INFINITE)
+        elif top._shortest >= 0:
+            known[top] = top._shortest
+        elif isinstance(top, Reference) and top.owner is owner:
+            known[top] = lengths.get(top.key, INFINITE)
         else:
-            missing = [part for part in top.parts() if part._shortest < 0]
+            missing = [part for part in top.parts() if part not in known]
             if missing:
                 stack.extend(missing)
-                continue
-            top._shortest = min(top.measure(_known, len), INFINITE)
-        touched.append(top)
-        stack.pop()
-    result = root._shortest
-    for expr in touched:
-        expr._shortest = -1
-    return result
-
-
-def _known(expr: Expr) -> int:
-    return expr._shortest
+            else:
+                known[top] = min(top.measure(known.__getitem__, len), INFINITE)
+    return known[root]
 
 
 class Reference(Expr):

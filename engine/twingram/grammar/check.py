@@ -2,9 +2,11 @@
 
 In: a `Grammar`. Out: nothing, or a `GrammarError` with the place and a way to mend it.
 
+* a pattern that cannot be read, or a text region that nothing fits,
 * a rule that can begin with itself (the automaton would unfold it without end),
 * a rule that no start reaches (most often a misspelt name),
 * a call without a name or arguments,
+* a rule of answers that spells no values,
 * a text that two canonical readings give different output for, found by a bounded search and shown.
 
 Cost: graph walks over the rules; the search stops after `_STATES` states, about 50 ms.
@@ -12,15 +14,20 @@ Cost: graph walks over the rules; the search stops after `_STATES` states, about
 
 from __future__ import annotations
 
+import re
 from collections import deque
 
 from ..automaton.machine import Machine, State
+from ..automaton.regex import RegexError
+from ..automaton.regions import parse_region, terminal_dfa
 from ..errors import GrammarError
 from ..limits import DEFAULT_LIMITS
 from .alphabet import Alphabet
+from .answer import content_terminals
+from .canonical import value_roles
 from .compile import Reading, names_in
 from .reading import parser_machine
-from .rules import Choice, Grammar, Group, Literal, Loop, Node, Rule, Use
+from .rules import Choice, Grammar, Group, Literal, Loop, Node, Rule, Terminal, Use
 
 __all__ = ["ambiguity", "check"]
 
@@ -30,9 +37,11 @@ _COMMON = b" \na0\"<[{"  # bytes tried beside those of the grammar's own literal
 
 def check(grammar: Grammar) -> None:
     """Raise `GrammarError` for the first fault found."""
+    _check_patterns(grammar)
     _check_recursion(grammar)
-    _check_reached(grammar)
     _check_calls(grammar)
+    _check_answer(grammar)
+    _check_reached(grammar)
     witness = ambiguity(grammar)
     if witness is not None:
         raise GrammarError(
@@ -41,12 +50,35 @@ def check(grammar: Grammar) -> None:
         )
 
 
-def _fault(grammar: Grammar, rule: Rule, message: str, hint: str) -> GrammarError:
-    place = rule.place
+def _fault(grammar: Grammar, rule: Rule | Terminal, message: str, hint: str) -> GrammarError:
+    own = not rule.space
+    line, column = rule.place.line, rule.place.column
+    if line is None and own:  # a rule of names alone: the reader of the notation gives no places
+        begin = re.search(rf"^[?!]*{re.escape(rule.name)}\b", grammar.source, re.MULTILINE)
+        line, column = (grammar.source.count("\n", 0, begin.start()) + 1, 1) if begin else (None, None)
     return GrammarError(
-        message, file=grammar.file, source=grammar.source if not rule.space else None,
-        line=place.line, column=place.column, hint=hint,
+        message, file=grammar.file, source=grammar.source if own else None, line=line, column=column, hint=hint
     )
+
+
+def _check_patterns(grammar: Grammar) -> None:
+    for terminal in grammar.terminals.values():
+        for kind, pattern, flags in (piece for pieces in terminal.pieces for piece in pieces):
+            if kind != "re":
+                continue
+            try:
+                region = parse_region(pattern, flags)
+                if region is None:
+                    terminal_dfa(pattern, flags)
+            except RegexError as error:
+                hint = error.hint or "docs/grammars.md says which patterns there are"
+                what = f"terminal {terminal.name}: {error.construct}, at position {error.position} of its pattern"
+                raise _fault(grammar, terminal, what, hint) from error
+            if region is not None and b"" in region.literals:
+                raise _fault(
+                    grammar, terminal, f"terminal {terminal.name}: no text fits, since the empty text ends it",
+                    "write what ends the text after (?!",
+                )
 
 
 def _check_recursion(grammar: Grammar) -> None:
@@ -122,7 +154,7 @@ def _beginnings(rule: Rule, grammar: Grammar, nullable: set[str]) -> set[str]:
 
 def _check_reached(grammar: Grammar) -> None:
     reached: set[str] = set()
-    todo = [start.rule for start in grammar.starts] + [recover.then for recover in grammar.recovers]
+    todo = [start.rule for start in grammar.starts] + [recover.then for recover in grammar.recovers] + [grammar.answer]
     while todo:
         name = todo.pop()
         if name in reached or name not in grammar.rules:
@@ -155,6 +187,20 @@ def _check_calls(grammar: Grammar) -> None:
                 raise _fault(
                     grammar, rule, f"a tool_call holds no {wanted}", "see docs/grammars.md for the roles of a call"
                 )
+
+
+def _check_answer(grammar: Grammar) -> None:
+    """An answer that follows a schema needs a rule of values, and a text region under `content` to stand in."""
+    if not grammar.answer:
+        return
+    rule = grammar.rules[grammar.answer]
+    if not value_roles(grammar.answer, grammar):
+        raise _fault(
+            grammar, rule, f"the rule of answers is to list rules of values, but it is: {rule}",
+            "%import .json.value -> answer_value, and the line: //@ answer answer_value",
+        )
+    if not content_terminals(grammar):
+        raise _fault(grammar, rule, "answers need a text region under a rule content", "content: TEXT")
 
 
 def ambiguity(grammar: Grammar) -> str | None:

@@ -201,7 +201,7 @@ def _assemble(
     imported: dict[str, list[Directive]],
 ) -> Grammar:
     found: dict[str, Any] = {"starts": [], "stops": [], "stops_after_call": [], "markers": [], "recovers": []}
-    found.update(name=Path(file).stem, version=1, casts="quoted", reserved=[])
+    found.update(name=Path(file).stem, version=1, casts="quoted", reserved=[], answer="")
     escapes: dict[str, str] = {}
     for directive in read_directives(source, file):
         try:
@@ -221,7 +221,7 @@ def _assemble(
     return Grammar(
         found["name"], found["version"], file, source, rules, terminals, tuple(found["starts"]), markers,
         tuple(found["stops"]), tuple(found["stops_after_call"]), frozenset(found["reserved"]), found["casts"],
-        escapes, tuple(found["recovers"]), _recorded(rules),
+        escapes, tuple(found["recovers"]), _recorded(rules), found["answer"],
     )
 
 
@@ -266,6 +266,8 @@ def _apply(directive: Directive, found: dict[str, Any], escapes: dict[str, str])
             if words[1] not in ("raw", "json"):
                 raise ValueError(f"{words[1]!r} is not one of: raw, json")
             escapes[""] = words[1]
+        case "answer":
+            found["answer"] = words[1]
         case "recover":
             found["recovers"].append(_recover(words))
         case other:
@@ -282,14 +284,14 @@ def _recover(words: tuple[str, ...]) -> Recover:
 
 
 def _check_names(grammar: Grammar) -> None:
-    known = set(grammar.rules) | set(grammar.terminals)
-    wanted: list[tuple[str, Place]] = [(start.rule, Place()) for start in grammar.starts]
-    wanted += [(recover.then, Place()) for recover in grammar.recovers]
-    for name, place in wanted:
-        if name not in known:
+    """The rules that directives name exist; Lark has seen to all others."""
+    named = [*(start.rule for start in grammar.starts), *(recover.then for recover in grammar.recovers)]
+    for name in [*named, *([grammar.answer] if grammar.answer else ())]:
+        if name not in grammar.rules:
+            found = re.search(rf"^//@.*\b({re.escape(name)})\b", grammar.source, re.MULTILINE)
+            at = found.start(1) if found else 0
             raise GrammarError(
-                f"unknown rule {name!r}", file=grammar.file, source=grammar.source, line=place.line,
-                column=place.column, hint=f"the rules are: {', '.join(sorted(known))}",
+                f"unknown rule {name!r}", file=grammar.file, source=grammar.source,
+                line=grammar.source.count("\n", 0, at) + 1, column=at - grammar.source.rfind("\n", 0, at),
+                hint=f"the rules are: {', '.join(sorted(grammar.rules))}",
             )
-
-

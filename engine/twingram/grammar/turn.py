@@ -1,10 +1,10 @@
 """The turn as one request wants it: which roles may occur, and how often.
 
-In: a mask `Compiler`, a start rule, a `TurnPolicy`, and for each tool the holes that make it that tool's call. Out: one
-expression for the whole turn, closed by the end symbols.
+In: a mask `Compiler`, a start rule, a `TurnPolicy`, for each tool the holes that make it that tool's call, and perhaps
+those that make content an answer of a given form. Out: one expression for the whole turn, closed by the end symbols.
 
 `tool_choice` is not a second grammar. The start rule is walked together with a small count (has there been a call, a
-thought), and what the policy forbids is left out on the way: each part of the rule gives, for each count it may end
+thought, an answer), and what the policy forbids is left out on the way: each part of the rule gives, for each count it may end
 with, the expression that leads there. Counts only rise, so loops unroll to a fixed depth and the result is finite.
 Invariant: below a call's own rule nothing is walked; the rules that mention a tool's name are compiled once for each
 tool, so a name said twice is the same name.
@@ -25,7 +25,7 @@ from .rules import Branch, Choice, Group, Loop, Node, Rule, Use
 
 __all__ = ["TurnPolicy", "compile_turn"]
 
-Count: TypeAlias = "tuple[int, int]"  # (calls, thoughts), each 0 or 1 for "at least one"
+Count: TypeAlias = "tuple[int, int, int]"  # (calls, thoughts, answers), each 0 or 1 for "at least one"
 Ways: TypeAlias = "dict[Count, Expr]"  # where a part may end -> the expression that leads there
 
 
@@ -40,14 +40,23 @@ class TurnPolicy:
 
 
 def compile_turn(
-    compiler: Compiler, start: str, policy: TurnPolicy, tools: Mapping[str, Holes], *, begun: bool = False
+    compiler: Compiler,
+    start: str,
+    policy: TurnPolicy,
+    tools: Mapping[str, Holes],
+    *,
+    begun: bool = False,
+    answer: Holes | None = None,
 ) -> Expr:
-    """The turn's expression. `begun`: the prompt ends inside a thought, which counts as one."""
-    walk = _Walk(compiler, policy, tools)
-    ways = walk.use(start, (0, int(begun)), None)
+    """The turn's expression. `begun`: the prompt ends inside a thought, which counts as one. `answer`: content is this,
+    once, and stands in a turn without calls; a turn has one or the other."""
+    walk = _Walk(compiler, policy, tools, answer)
+    ways = walk.use(start, (0, int(begun), 0), None)
     ends = []
-    for (calls, thoughts), expr in ways.items():
+    for (calls, thoughts, answers), expr in ways.items():
         if calls < policy.min_calls or (policy.reasoning == "require" and not thoughts):
+            continue
+        if answer is not None and not calls and not answers:
             continue
         stop = symbol(compiler.alphabet.end)
         ends.append(seq(expr, alt((stop, symbol(compiler.alphabet.end_after_call))) if calls else stop))
@@ -57,8 +66,10 @@ def compile_turn(
 class _Walk:
     """One compilation of a turn."""
 
-    def __init__(self, compiler: Compiler, policy: TurnPolicy, tools: Mapping[str, Holes]) -> None:
-        self.compiler, self.policy, self.tools = compiler, policy, tools
+    def __init__(
+        self, compiler: Compiler, policy: TurnPolicy, tools: Mapping[str, Holes], answer: Holes | None
+    ) -> None:
+        self.compiler, self.policy, self.tools, self.answer = compiler, policy, tools, answer
         self.rules = compiler.grammar.rules
         self._plain = {name for name in self.rules if not self._reaches(name, set())}
 
@@ -85,7 +96,7 @@ class _Walk:
         if rule.role == "tool_call":
             return self._calls(rule, count, tool)
         if rule.role in _COUNTED:
-            return self._counted_role(rule.role, count, self.compiler.rule(name, self._holes(tool)))
+            return self._counted_role(rule.role, count, self.compiler.rule(name, self._holes(tool, rule.role)))
         return self._branches(rule.choice.branches, count, tool)
 
     def _branches(self, branches: Sequence[Branch], count: Count, tool: str | None) -> Ways:
@@ -93,7 +104,7 @@ class _Walk:
 
     def _branch(self, branch: Branch, count: Count, tool: str | None) -> Ways:
         if branch.role in _COUNTED:
-            made = self.compiler.node(Choice((branch,)), self._holes(tool))
+            made = self.compiler.node(Choice((branch,)), self._holes(tool, branch.role))
             return self._counted_role(branch.role or "", count, made)
         if tool is None and self._names_a_tool(branch.node):
             if not self._may_call(count):
@@ -111,11 +122,14 @@ class _Walk:
             return False
         return rule.role == "tool_name" or any(branch.role == "silent" for branch in rule.choice.branches)
 
-    def _holes(self, tool: str | None) -> Holes:
-        return self.tools[tool] if tool is not None else {}
+    def _holes(self, tool: str | None, role: str | None = None) -> Holes:
+        holes = self.tools[tool] if tool is not None else {}
+        return {**holes, **self.answer} if role == "content" and self.answer is not None else holes
 
     def _may_call(self, count: Count) -> bool:
         most = self.policy.max_calls
+        if self.answer is not None and count[2]:
+            return False
         return most is None or most > count[0]
 
     def _calls(self, rule: Rule, count: Count, tool: str | None) -> Ways:
@@ -123,12 +137,15 @@ class _Walk:
             return {}
         names = self.tools if tool is None else (tool,)
         body = alt(self.compiler.rule(rule.name, self._holes(name)) for name in names)
-        return _one((1, count[1]), body)
+        return _one((1, *count[1:]), body)
 
     def _counted_role(self, role: str, count: Count, body: Expr) -> Ways:
+        calls, thoughts, answers = count
+        if role == "content" and self.answer is not None:
+            return _one((calls, thoughts, 1), body) if self.policy.content and not calls and not answers else {}
         if role == "content":
             return _one(count, body) if self.policy.content else {}
-        return {} if self.policy.reasoning == "forbid" else _one((count[0], 1), body)
+        return {} if self.policy.reasoning == "forbid" else _one((calls, 1, answers), body)
 
     def node(self, node: Node, count: Count, tool: str | None) -> Ways:
         """The ways through a node."""

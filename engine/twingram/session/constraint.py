@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ..automaton.expression import INFINITE, NOTHING, Expr, literal
@@ -21,13 +21,14 @@ from ..automaton.machine import Machine, State, Transition
 from ..automaton.regions import terminal_dfa
 from ..errors import RequestError, SchemaError, VocabularyError
 from ..grammar.alphabet import Alphabet
+from ..grammar.answer import AnswerPlace
 from ..grammar.canonical import value_roles
 from ..grammar.compile import Compiler, Holes, Reading, names_in
 from ..grammar.rules import Grammar
 from ..grammar.spelling import ObjectShape, Spelling
 from ..grammar.turn import TurnPolicy, compile_turn
 from ..limits import Limits
-from ..schema.compiler import SchemaOptions, compile_arguments
+from ..schema.compiler import SchemaOptions, compile_arguments, compile_value
 from ..schema.report import CompiledSchema, Finding
 from ..tokens.binding import TokenBinding
 from ..tokens.distance import Distances
@@ -108,17 +109,40 @@ class MaskFormat:
             reason = f"the name has a meaning of its own here, as have {', '.join(sorted(self.grammar.reserved))}"
         elif any(marker in name for marker in self.grammar.markers):
             reason = "the name holds the letters of a marker"
-        elif pattern is not None and not terminal_dfa(*pattern).matches(name.encode("utf-8", "replace")):
+        elif pattern is not None and not terminal_dfa(*pattern).matches(name.encode("utf-8", "surrogatepass")):
             reason = f"the format cannot spell it (names are /{pattern[0]}/)"
         if reason:
             raise SchemaError(reason, tool=name, path="$", keyword="name", hint="rename the tool")
 
     def compile(self, name: str, schema: Any, options: SchemaOptions) -> CompiledSchema:
         """The arguments of a tool; equal schemas are compiled once."""
-        key = (json.dumps(schema, sort_keys=options.key_order == "any", default=str), options)
+        return self._once(schema, options, "", lambda: compile_arguments(schema, self.arguments, tool=name, options=options))
+
+    def compile_answer(self, schema: Any, options: SchemaOptions) -> tuple[CompiledSchema, Holes]:
+        """An answer that follows a schema, and what puts it in the place of content."""
+        place = self._answer_place
+        if place is None:
+            hint = "its grammar has no line such as: //@ answer RULE"
+            raise RequestError(f"response_schema: format {self.grammar.name!r} does not say how data is answered; {hint}")
+        made = self._once(schema, options, "answer", lambda: compile_value(schema, place.spelling, options=options))
+        return made, dict.fromkeys(place.terminals, made.expr)
+
+    @cached_property
+    def _answer_place(self) -> AnswerPlace | None:
+        return AnswerPlace.of(self.compiler)
+
+    def _once(
+        self, schema: Any, options: SchemaOptions, kind: str, make: Callable[[], CompiledSchema]
+    ) -> CompiledSchema:
+        """What `make` compiles, kept for equal schemas."""
+        try:
+            text = json.dumps(schema, sort_keys=options.key_order == "any", default=str)
+        except (RecursionError, TypeError, ValueError):  # too deep, holds itself, keys of several kinds: an odd schema
+            return make()
+        key = (kind + text, options)
         found = self._schemas.get(key)
         if found is None:
-            found = compile_arguments(schema, self.arguments, tool=name, options=options)
+            found = make()
             if len(self._schemas) >= _SCHEMAS_KEPT:
                 self._schemas.popitem(last=False)
             self._schemas[key] = found
@@ -151,6 +175,7 @@ class Constraint:
         reasoning: str,
         options: SchemaOptions,
         on_refused: str,
+        response_schema: Any,
         stop_tokens: Sequence[int | str] | None,
         max_tokens: int | None,
         limits: Limits,
@@ -161,13 +186,17 @@ class Constraint:
         self._refused: list[Finding] = []
         self._compiled: dict[str, CompiledSchema] = {}
         holes = self._compile_tools(choice, options, on_refused)
+        answer: Holes | None = None
+        self._answer: CompiledSchema | None = None
+        if response_schema is not None:
+            self._answer, answer = self._format.compile_answer(response_schema, options)
         policy = TurnPolicy(
             content=not choice.required,
             min_calls=int(choice.required),
             max_calls=0 if not holes else None if parallel_tool_calls else 1,
             reasoning=reasoning,
         )
-        expr = compile_turn(self._format.compiler, start, policy, holes, begun=begun)
+        expr = compile_turn(self._format.compiler, start, policy, holes, begun=begun, answer=answer)
         if expr is NOTHING or expr.shortest >= INFINITE:
             raise RequestError(f"nothing can be generated: rule {start!r} has no turn with {policy}")
         self.binding = self._bind(alphabet, stop_tokens)
@@ -305,9 +334,11 @@ class Constraint:
         return Session(self, call_id)
 
     def report(self) -> list[Finding]:
-        """Per tool, JSON path and keyword what the mask does of it: enforced, narrowed, relaxed or refused."""
+        """Per tool, JSON path and keyword what the mask does of it: enforced, narrowed, relaxed or refused. What is said
+        of the schema of the answer has the empty name in the place of a tool's."""
         found = [f.for_tool(name) for name, compiled in self._compiled.items() for f in compiled.findings]
-        return self._refused + found
+        answer = [] if self._answer is None else [*self._answer.findings]
+        return self._refused + found + answer
 
     def memory_usage(self) -> int:
         """Bytes held by this constraint alone, about: states and masks (rows of text are the vocabulary's)."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from ..automaton.machine import Machine, Transition
 from ..errors import RequestError
@@ -23,6 +24,7 @@ from .deltas import Delta, ParseError, merge
 from .emitter import Emitter
 from .message import Message, MessageBuilder
 from .reader import Reader
+from .spans import Ledger, Span
 from .tools import Tools
 
 __all__ = ["Parser"]
@@ -47,15 +49,16 @@ class Parser:
         unknown_tools: str = "pass",
     ) -> None:
         self._text_machine, self._token_machine = text_machine, token_machine
-        self._emitter = Emitter(
-            tools, casts=casts, call_id=CallIds(call_id), limits=limits, unknown_tools=unknown_tools  # type: ignore[arg-type]
-        )
+        self._emits: dict[str, Any] = {"casts": casts, "limits": limits, "unknown_tools": unknown_tools}
+        self._tools = tools
+        self._emitter = Emitter(tools, call_id=CallIds(call_id), **self._emits)
         self._reader: Reader | None = None
         self._binding: TokenBinding | None = None
         self._builder = MessageBuilder()
         self._finished = False
         self._ended = False  # a stop token was read
         self._unread = bytearray()  # what came after no reading was left
+        self._reason: str | None = None  # why the turn ended
 
     def feed(self, text: str) -> list[Delta]:
         """The next piece of decoded text."""
@@ -125,13 +128,24 @@ class Parser:
             return []
         if self._reader is None:
             self._begin(Reader(self._text_machine().start, self._emitter))
-        self._finished = True
+        self._finished, self._reason = True, reason
         return self._given([] if self._ended else self._close(reason))
 
     @property
     def message(self) -> Message:
         """The message so far; complete once `finish` was called."""
         return self._builder.message
+
+    def spans(self) -> list[Span]:
+        """What each byte of the decoded text was read as: (start, end, kind), for a finished parser.
+
+        `kind` is content, reasoning, call, markup or error. What follows a stop marker is not covered.
+        """
+        if not self._finished or self._reader is None:
+            raise RequestError("spans are known when the turn is over: call finish() first")
+        ledger = Ledger(self._tools, **self._emits)
+        reason = "unreadable" if self._unread else self._reason
+        return ledger.spans(self._reader.text, self._reader.tags(), reason, len(self._unread))
 
     def _begin(self, reader: Reader) -> None:
         self._reader = reader
@@ -150,7 +164,6 @@ class Parser:
         assert self._reader is not None
         if self._unread:
             text = self._unread.decode("utf-8", "replace")
-            self._unread.clear()
             return [ParseError(text, "this does not belong to the format")]
         return self._reader.finish(reason)
 

@@ -13,6 +13,7 @@ Cost: reading a token is a dictionary look-up, two appends and an addition; delt
 from __future__ import annotations
 
 from ..automaton.machine import State, Transition
+from ..automaton.tags import Tag
 from .deltas import Delta
 from .emitter import Emitter
 from .track import ROOT, Node, collect, common, extend, first_after
@@ -54,7 +55,10 @@ class Reader:
         state, nodes, position = self.state, self.nodes, self.position
         read = len(data)
         for at, byte in enumerate(data):
-            step = state.next[byte] if byte in state.next else state.step(byte)
+            try:
+                step = state.next[byte]
+            except KeyError:  # new, or another thread's states have just been forgotten
+                step = state.step(byte)
             if step is None:
                 read = at
                 break
@@ -105,14 +109,23 @@ class Reader:
         self.deltas()  # what was given out up to here stays given out
 
     def finish(self, reason: str | None) -> list[Delta]:
-        """The end: the preferred reading that may end here wins; if none may, the preferred one is cut."""
+        """The end of the output here."""
+        out = self._advance(self._ending(), self.position)
+        return out + self._emitter.finish(self.text, self.position, reason)
+
+    def _ending(self) -> Node:
+        """The track if the output ends here: the preferred reading that may end wins; if none may, the preferred one
+        is cut."""
         ways = [(thread, tags) for thread, tags in enumerate(self.state.ends) if tags is not None]
         best, ending = ways[0] if ways else (0, ())
         node = self.nodes[best]
         for tag in ending:
             node = Node(node, tag, self.position)
-        out = self._advance(node, self.position)
-        return out + self._emitter.finish(self.text, self.position, reason)
+        return node
+
+    def tags(self) -> list[tuple[Tag, int]]:
+        """All tags of the turn with their places, if the output ends here."""
+        return collect(self._ending(), ROOT)
 
     def replay(self, emitter: Emitter, *, ended: bool) -> list[Delta]:
         """All deltas up to here, from a new emitter."""

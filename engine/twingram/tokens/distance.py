@@ -84,7 +84,7 @@ class Distances:
         """The distances of all definitions of a table: rounds, as for their lengths, until nothing gets shorter."""
         found = self._settled.get(owner)
         if found is None:
-            found = self._settled[owner] = {}
+            found = {}
             changed = True
             while changed:
                 changed = False
@@ -92,6 +92,7 @@ class Distances:
                     distance = self._under(body, found, owner)
                     if distance < found.get(key, INFINITE):
                         found[key], changed = distance, True
+            self._settled[owner] = found  # only when it is complete: another thread may ask
         return found
 
     def _under(self, root: Expr, lengths: dict[Hashable, int], owner: Definitions) -> int:

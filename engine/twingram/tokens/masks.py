@@ -121,7 +121,7 @@ class Masks:
 
     def memory_usage(self) -> int:
         """Bytes of the masks kept for sharing."""
-        return sum(mask.memory_usage() for mask, _ in self._shared.values())
+        return sum(mask.memory_usage() for mask, _ in list(self._shared.values()))
 
     def _make(self, state: State) -> Mask:
         ids: list[int] = []

@@ -148,9 +148,9 @@ class WideMasks:
 
     def memory_usage(self) -> int:
         """Bytes of rows, sweeps and exits held."""
-        rows = sum(row.nbytes for row in self._rows.values())
-        return rows + sum(s.memory_usage() for s in self._sweeps.values()) + sum(
-            trie.memory_usage() for trie in self._exits.values()
+        rows = sum(row.nbytes for row in list(self._rows.values()))
+        return rows + sum(s.memory_usage() for s in list(self._sweeps.values())) + sum(
+            trie.memory_usage() for trie in list(self._exits.values())
         )
 
 
