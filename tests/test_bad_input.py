@@ -332,7 +332,7 @@ def test_ten_megabytes_of_one_letter(name: str) -> None:
 @pytest.mark.parametrize("letter", ["<", "[", "{", "\n", " ", '"', "\\", "é"])
 @pytest.mark.parametrize("name", FORMATS)
 def test_much_of_an_awkward_letter_takes_linear_time(name: str, letter: str) -> None:
-    """Doubling the input doubles the time, give or take: the best of a few tries, so that a busy machine is no fault."""
+    """Four times the input takes four times as long, give or take; one good try in five, for a machine may be busy."""
     small_one, large_one = letter * 100_000, letter * 400_000
 
     def took(text: str) -> float:
@@ -422,12 +422,9 @@ def test_schemas_nested_too_deeply(name: str, wrapper: str) -> None:
 def test_a_schema_that_holds_itself(name: str) -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {}}
     schema["properties"]["a"] = schema
-    try:
-        session = constrain(name, [tool(schema)]).session()
-    except tg.TwingramError as error:
-        assert "f" in str(error)
-    else:
-        assert len(session.allowed_tokens())
+    session = constrain(name, [tool(schema)]).session()
+    assert len(session.allowed_tokens())
+    assert session.min_tokens_to_end() < 500
 
 
 PATTERNS = {
@@ -445,7 +442,8 @@ PATTERNS = {
 def test_patterns_that_are_too_much(name: str, case: str) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": PATTERNS[case]}}, "required": ["a"]}
     constraint = constrain(name, [tool(schema)])
-    assert [f.path for f in constraint.report() if f.keyword == "pattern" and f.status == "relaxed"] == ["$.properties.a"]
+    relaxed = [found.path for found in constraint.report() if (found.keyword, found.status) == ("pattern", "relaxed")]
+    assert relaxed == ["$.properties.a"]
     assert len(constraint.session().allowed_tokens())
     with pytest.raises(tg.SchemaError) as caught:
         constrain(name, [tool(schema)], on_unsupported="error")

@@ -22,8 +22,8 @@ CASES = [json.loads(line) for line in (Path(__file__).parent / "cases" / "cases.
 PARSE = [case for case in CASES if case["area"] in ("parse", "server")]
 STOPS = {"gemma4": ("<turn|>", "<eos>", "<|tool_response>"), "atem": ("<|eot|>", "<|end_of_text|>")}
 PIECES = {
-    "gemma4": ("<|tool_call>", "<tool_call|>", '<|"|>', "<|channel>thought\n", "<channel|>", "{", "}", "call:", ",", "\n"),
-    "atem": ("<|start|>", "<|message|>", "<|eom|>", "</atem:parameter>", "</atem:invoke>\n", "<atem:invoke name=", " to="),
+    "gemma4": ["<|tool_call>", "<tool_call|>", '<|"|>', "<|channel>thought\n", "<channel|>", "{", "}", "call:", ","],
+    "atem": ["<|start|>", "<|message|>", "<|eom|>", "</atem:parameter>", "</atem:invoke>\n", "<atem:invoke", " to="],
 }
 SPACE = str.maketrans("", "", " \t\n\r\f\v")
 MUTANTS = 6
@@ -120,8 +120,8 @@ def test_calls_that_are_cut() -> None:
 
 
 def test_text_that_no_reading_is_left_for() -> None:
-    fmt = tg.Format.from_text('//@ format tiny 1\n//@ start turn\n//@ stop "#"\nturn: content\ncontent: "a" TEXT\nTEXT: /[b]+/')
-    parser = fmt.parser()
+    grammar = '//@ format tiny 1\n//@ start turn\n//@ stop "#"\nturn: content\ncontent: "a" TEXT\nTEXT: /[b]+/'
+    parser = tg.Format.from_text(grammar).parser()
     parser.feed("abb")
     parser.feed("xé")
     parser.finish()

@@ -9,7 +9,6 @@ wide the candidates are the special tokens and those that spell the format's own
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from .grammar.directives import unquoted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,11 +52,7 @@ def literals(grammar: str) -> Iterator[str]:
     for line in grammar.splitlines():
         if line.lstrip().startswith("//"):
             continue
-        for found in _LITERAL.findall(line):
-            try:
-                yield ast.literal_eval(found)
-            except (SyntaxError, ValueError):
-                continue
+        yield from map(unquoted, _LITERAL.findall(line))
 
 
 class Sampler:

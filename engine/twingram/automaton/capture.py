@@ -12,13 +12,13 @@ placeholder, once for each name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from .choice import Alt, Words, alt, words
 from .dfa import Dfa
 from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Repeat, Seq, intern, literal, repeat, seq
 
-__all__ = ["recorder", "same"]
+__all__ = ["recorder", "replaced", "same"]
 
 _LONGEST = 512  # bytes that are recorded at most
 
@@ -37,7 +37,7 @@ class Recorder(Leaf):
         return found
 
     def follow(self, tail: Expr) -> Expr:
-        return _bound(tail, self.name, self.seen, {})
+        return replaced(tail, {same(self.name): literal(self.seen)})
 
     def _find_heads(self) -> tuple[Head, ...]:
         ending: tuple[Head, ...] = (((), None, EMPTY),) if self.dfa.accept[self.state] else ()
@@ -80,8 +80,9 @@ def same(name: str) -> Expr:
     return found
 
 
-def _bound(expr: Expr, name: str, seen: bytes, known: dict[Expr, Expr]) -> Expr:
-    """`expr` with the placeholders of `name` filled; parts without any are kept as they are."""
+def replaced(expr: Expr, places: Mapping[Expr, Expr], known: dict[Expr, Expr] | None = None) -> Expr:
+    """`expr` with others in the places of some of its parts; parts without any of them are kept as they are."""
+    known = {} if known is None else known
     row: list[Expr] = []
     at = expr
     changed = False
@@ -89,7 +90,7 @@ def _bound(expr: Expr, name: str, seen: bytes, known: dict[Expr, Expr]) -> Expr:
         part = at.head if isinstance(at, Seq) else at
         made = known.get(part)
         if made is None:
-            made = known[part] = _bound_part(part, name, seen, known)
+            made = known[part] = _replaced_part(part, places, known)
         changed = changed or made is not part
         row.append(made)
         if not isinstance(at, Seq):
@@ -97,18 +98,18 @@ def _bound(expr: Expr, name: str, seen: bytes, known: dict[Expr, Expr]) -> Expr:
         at = at.tail
 
 
-def _bound_part(part: Expr, name: str, seen: bytes, known: dict[Expr, Expr]) -> Expr:
-    if isinstance(part, Same):
-        return literal(seen) if part.name == name else part
+def _replaced_part(part: Expr, places: Mapping[Expr, Expr], known: dict[Expr, Expr]) -> Expr:
+    if part in places:
+        return places[part]
     if isinstance(part, Alt):
-        items = [_bound(item, name, seen, known) for item in part.items]
+        items = [replaced(item, places, known) for item in part.items]
         return part if all(a is b for a, b in zip(items, part.items, strict=True)) else alt(items)
     if isinstance(part, Repeat):
-        body = _bound(part.body, name, seen, known)
+        body = replaced(part.body, places, known)
         return part if body is part.body else repeat(body, part.low, part.high)
     if isinstance(part, Words):
         entries = part.entries[part.low : part.high]
-        tails = [_bound(tail, name, seen, known) for _, tail in entries]
+        tails = [replaced(tail, places, known) for _, tail in entries]
         if all(a is b for a, (_, b) in zip(tails, entries, strict=True)):
             return part
         return words((word[part.depth :], tail) for (word, _), tail in zip(entries, tails, strict=True))

@@ -125,7 +125,7 @@ def compose(
 class Machine:
     """The states reachable from one start expression."""
 
-    __slots__ = ("__weakref__", "_states", "epoch", "limits", "recovery", "start", "widths")
+    __slots__ = ("__weakref__", "_states", "deepest", "epoch", "limits", "recovery", "start", "widths")
 
     def __init__(
         self,
@@ -134,9 +134,13 @@ class Machine:
         widths: tuple[int, ...] = (),
         recovery: Callable[[Expr], tuple[Tag, Expr] | None] | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        deepest: int | None = None,
     ) -> None:
-        """`widths[k]`: length in bytes of marker k's text. `recovery`: see `grammar.recovery`; None for masks."""
+        """`widths[k]`: length in bytes of marker k's text. `recovery`: see `grammar.recovery`; None for masks.
+        `deepest`: how many containers may be open; one more than is read by default, so that the reader sees it and
+        says which limit it is."""
         self.limits, self.recovery, self.widths, self.epoch = limits, recovery, widths, 0
+        self.deepest = limits.depth + 1 if deepest is None else deepest
         self._states: dict[tuple[Expr, ...], State] = {}
         self.start = self.state((start,))
 
@@ -190,7 +194,7 @@ class Machine:
     ) -> list[tuple[Expr, int, tuple[Fired, ...]]]:
         out: list[tuple[Expr, int, tuple[Fired, ...]]] = []
         width = self.width(sym)
-        deepest = self.limits.depth + 1  # one more than is read, so that the emitter sees it and says which limit it is
+        deepest = self.deepest
         for source, thread in threads:
             for early, late, rest in derive(thread, sym):
                 if isinstance(rest, Seq) and rest.nesting > deepest:

@@ -13,8 +13,9 @@ Cost: each rule once for each set of holes; about 0.1 ms a format's turn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from enum import Enum
+from typing import Any
 
 from ..automaton.capture import recorder, same
 from ..automaton.choice import alt
@@ -67,7 +68,7 @@ class Compiler:
         self.definitions = Definitions()
         self._cyclic = cyclic_rules(grammar)
         self._rules: dict[tuple[str, str | None], Expr] = {}  # (rule, inherited text role)
-        self.kept: dict[str, object] = {}  # what the schema layer builds from a rule of values, once
+        self.kept: dict[Hashable, Any] = {}  # what others build from the rules, once: turns, spellings of values
 
     # -- rules ---------------------------------------------------------------------------------------------------------
 

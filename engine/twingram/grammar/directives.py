@@ -8,15 +8,18 @@ Cost: one pass over the lines.
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import dataclass
 
 from ..errors import GrammarError
 
-__all__ = ["Directive", "read_directives"]
+__all__ = ["Directive", "read_directives", "unquoted"]
 
 _LINE = re.compile(r"^[ \t]*//@[ \t]*(.*)$", re.MULTILINE)
+_ESCAPE = re.compile(
+    r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U(000[0-9a-fA-F]{5}|0010[0-9a-fA-F]{4})|(.))", re.DOTALL
+)
+_LETTERS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", '"': '"', "\\": "\\"}
 _WORD = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|(,)|([^\s",]+))')
 
 
@@ -45,6 +48,19 @@ def read_directives(source: str, file: str) -> list[Directive]:
     return found
 
 
+def unquoted(string: str) -> str:
+    """The text of a string with its quotes, by Lark's escapes; a backslash before anything else stands for itself.
+
+    `ast.literal_eval` would do, were it not for CPython 3.11, where it fails if several threads use it at once.
+    """
+    return _ESCAPE.sub(_escaped, string[1:-1])
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = match.group(1) or match.group(2) or match.group(3)
+    return chr(int(code, 16)) if code else _LETTERS.get(match.group(4), match.group())
+
+
 def _split(text: str, file: str, source: str, line: int, column: int) -> tuple[list[str], list[bool]]:
     words: list[str] = []
     quoted: list[bool] = []
@@ -57,7 +73,7 @@ def _split(text: str, file: str, source: str, line: int, column: int) -> tuple[l
                 hint='words are separated by spaces; a string is written "like \\"this\\""',
             )
         string, comma, word = match.groups()
-        words.append(ast.literal_eval(string) if string else comma or word)
+        words.append(unquoted(string) if string else comma or word)
         quoted.append(bool(string))
         at = match.end()
     return words, quoted

@@ -9,7 +9,6 @@ Cost: Lark's loader, about 20 ms a file; loaded grammars are shared.
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from lark.load_grammar import load_grammar
 
 from ..errors import GrammarError
 from ..resources import grammar_folder
-from .directives import Directive, read_directives
+from .directives import Directive, read_directives, unquoted
 from .rules import Branch, Choice, Grammar, Group, Literal, Loop, Node, Place, Recover, Rule, Same, Start, Terminal, Use
 
 __all__ = ["load", "load_file"]
@@ -148,9 +147,7 @@ def _loop(children: list[Any]) -> Node:
 
 
 def _string(token: Token) -> str:
-    text = str(token)
-    value: str = ast.literal_eval(text.removesuffix("i"))
-    return value
+    return unquoted(str(token).removesuffix("i"))
 
 
 def _anonymous(token: Token) -> str:

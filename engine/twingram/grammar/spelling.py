@@ -12,61 +12,20 @@ Cost: once for each format and alphabet.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..automaton.dfa import Dfa, intersect
-from ..automaton.expression import Expr, Seq, intern, seq
+from ..automaton.expression import Expr, seq
 from ..automaton.regions import parse_region, terminal_dfa
 from ..errors import GrammarError
 from .canonical import canonical, value_roles
 from .compile import Compiler, names_in
+from .holes import cut, hole
 from .rules import Group, Loop, Node, Rule, Use
 
 __all__ = ["ArrayShape", "ObjectShape", "Spelling", "StringShape", "cut"]
-
-
-class Hole(Expr):
-    """A placeholder; `cut` removes it before anything is derived."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
-        return 0
-
-    def __repr__(self) -> str:
-        return f"_{self.name}_"
-
-
-def hole(name: str) -> Expr:
-    found: Expr = intern(Hole, name)
-    return found
-
-
-def cut(expr: Expr, *names: str) -> list[Expr]:
-    """The pieces of a sequence around its holes, which must stand in the order of `names`."""
-    pieces: list[Expr] = []
-    row: list[Expr] = []
-    wanted = list(names)
-    at = expr
-    while True:
-        part = at.head if isinstance(at, Seq) else at
-        if wanted and part is hole(wanted[0]):
-            pieces.append(seq(*row))
-            row = []
-            wanted.pop(0)
-        else:
-            row.append(part)
-        if not isinstance(at, Seq):
-            break
-        at = at.tail
-    if wanted:
-        raise ValueError(f"the parts {', '.join(names)} do not stand in a plain row")
-    return [*pieces, seq(*row)]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ those that make content an answer of a given form. Out: one expression for the w
 `tool_choice` is not a second grammar. The start rule is walked together with a small count (has there been a call, a
 thought, an answer), and what the policy forbids is left out on the way: each part of the rule gives, for each count it may end
 with, the expression that leads there. Counts only rise, so loops unroll to a fixed depth and the result is finite.
-Invariant: below a call's own rule nothing is walked; the rules that mention a tool's name are compiled once for each
-tool, so a name said twice is the same name.
+Invariant: below a call's own rule nothing is walked; the part of a rule that mentions a tool's name is compiled once,
+with holes, and filled for each tool, so a name said twice is the same name.
 Cost: a few hundred nodes a request; what differs between tools is found by `alt`'s factoring, not by copying states.
 """
 
@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from ..automaton.capture import replaced
 from ..automaton.choice import alt
-from ..automaton.expression import EMPTY, INFINITE, NOTHING, Expr, repeat, seq, symbol
+from ..automaton.expression import EMPTY, INFINITE, NOTHING, Expr, intern, repeat, seq, symbol
 from .compile import Compiler, Holes, names_in
+from .holes import Hole, hole, row_of
 from .rules import Branch, Choice, Group, Loop, Node, Rule, Use
 
 __all__ = ["TurnPolicy", "compile_turn"]
@@ -50,8 +52,22 @@ def compile_turn(
 ) -> Expr:
     """The turn's expression. `begun`: the prompt ends inside a thought, which counts as one. `answer`: content is this,
     once, and stands in a turn without calls; a turn has one or the other."""
-    walk = _Walk(compiler, policy, tools, answer)
-    ways = walk.use(start, (0, int(begun), 0), None)
+    key = ("turn", start, policy, begun)
+    kept = compiler.kept.get(key) if answer is None else None
+    if kept is None:
+        kept = _template(compiler, start, policy, begun, answer)
+        if answer is None:
+            compiler.kept[key] = kept
+    turn, calls = kept
+    return replaced(turn, {call: _each_tool(call.row, tools) for call in calls})
+
+
+def _template(
+    compiler: Compiler, start: str, policy: TurnPolicy, begun: bool, answer: Holes | None
+) -> tuple[Expr, tuple[EachTool, ...]]:
+    """The turn with places for the calls, which is all that differs between requests of one policy."""
+    walk = _Walk(compiler, policy, answer)
+    ways = walk.use(start, (0, int(begun), 0), False)
     ends = []
     for (calls, thoughts, answers), expr in ways.items():
         if calls < policy.min_calls or (policy.reasoning == "require" and not thoughts):
@@ -60,16 +76,39 @@ def compile_turn(
             continue
         stop = symbol(compiler.alphabet.end)
         ends.append(seq(expr, alt((stop, symbol(compiler.alphabet.end_after_call))) if calls else stop))
-    return alt(ends)
+    return alt(ends), tuple(walk.calls)
+
+
+class EachTool(Expr):
+    """The place of a call to any of the tools: `row` with its holes filled for each of them."""
+
+    __slots__ = ("row",)
+
+    def __init__(self, row: Expr) -> None:
+        self.row = row
+
+    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return f"each tool: {self.row!r}"
+
+
+def _each_tool(expr: Expr, tools: Mapping[str, Holes]) -> Expr:
+    """What stands before the first hole is shared by all."""
+    row = row_of(expr)
+    first = next((i for i, part in enumerate(row) if isinstance(part, Hole)), 0)
+    rest = seq(*row[first:])
+    ways = [replaced(rest, {_PLACES[role]: made for role, made in holes.items()}) for holes in tools.values()]
+    return seq(*row[:first], alt(ways))
 
 
 class _Walk:
     """One compilation of a turn."""
 
-    def __init__(
-        self, compiler: Compiler, policy: TurnPolicy, tools: Mapping[str, Holes], answer: Holes | None
-    ) -> None:
-        self.compiler, self.policy, self.tools, self.answer = compiler, policy, tools, answer
+    def __init__(self, compiler: Compiler, policy: TurnPolicy, answer: Holes | None) -> None:
+        self.compiler, self.policy, self.answer = compiler, policy, answer
+        self.calls: dict[EachTool, None] = {}  # the places of calls, in order
         self.rules = compiler.grammar.rules
         self._plain = {name for name in self.rules if not self._reaches(name, set())}
 
@@ -86,31 +125,31 @@ class _Walk:
             for branch in rule.choice.branches
         )
 
-    def use(self, name: str, count: Count, tool: str | None) -> Ways:
+    def use(self, name: str, count: Count, inside: bool) -> Ways:
         """The ways through a rule."""
         if name in self._plain:
-            return _one(count, self.compiler.node(Use(name), self._holes(tool)))
+            return _one(count, self.compiler.node(Use(name), self._holes(inside)))
         rule = self.rules[name]
         if rule.parsed_only:
             return {}
         if rule.role == "tool_call":
-            return self._calls(rule, count, tool)
+            return self._calls(rule, count, inside)
         if rule.role in _COUNTED:
-            return self._counted_role(rule.role, count, self.compiler.rule(name, self._holes(tool, rule.role)))
-        return self._branches(rule.choice.branches, count, tool)
+            return self._counted_role(rule.role, count, self.compiler.rule(name, self._holes(inside, rule.role)))
+        return self._branches(rule.choice.branches, count, inside)
 
-    def _branches(self, branches: Sequence[Branch], count: Count, tool: str | None) -> Ways:
-        return _union([self._branch(branch, count, tool) for branch in branches])
+    def _branches(self, branches: Sequence[Branch], count: Count, inside: bool) -> Ways:
+        return _union([self._branch(branch, count, inside) for branch in branches])
 
-    def _branch(self, branch: Branch, count: Count, tool: str | None) -> Ways:
+    def _branch(self, branch: Branch, count: Count, inside: bool) -> Ways:
         if branch.role in _COUNTED:
-            made = self.compiler.node(Choice((branch,)), self._holes(tool, branch.role))
+            made = self.compiler.node(Choice((branch,)), self._holes(inside, branch.role))
             return self._counted_role(branch.role or "", count, made)
-        if tool is None and self._names_a_tool(branch.node):
+        if not inside and self._names_a_tool(branch.node):
             if not self._may_call(count):
                 return {}
-            return _union([self.node(branch.node, count, name) for name in self.tools])
-        return self.node(branch.node, count, tool)
+            return {at: self._each_tool(expr) for at, expr in self.node(branch.node, count, True).items()}
+        return self.node(branch.node, count, inside)
 
     def _names_a_tool(self, node: Node) -> bool:
         """Whether a tool's name stands in this very branch, so that it belongs to one tool as a whole."""
@@ -122,9 +161,16 @@ class _Walk:
             return False
         return rule.role == "tool_name" or any(branch.role == "silent" for branch in rule.choice.branches)
 
-    def _holes(self, tool: str | None, role: str | None = None) -> Holes:
-        holes = self.tools[tool] if tool is not None else {}
+    def _holes(self, inside: bool, role: str | None = None) -> Holes:
+        holes = _PLACES if inside else {}
         return {**holes, **self.answer} if role == "content" and self.answer is not None else holes
+
+    def _each_tool(self, expr: Expr) -> Expr:
+        if expr is NOTHING:
+            return NOTHING
+        place: EachTool = intern(EachTool, expr)
+        self.calls.setdefault(place)
+        return place
 
     def _may_call(self, count: Count) -> bool:
         most = self.policy.max_calls
@@ -132,12 +178,11 @@ class _Walk:
             return False
         return most is None or most > count[0]
 
-    def _calls(self, rule: Rule, count: Count, tool: str | None) -> Ways:
+    def _calls(self, rule: Rule, count: Count, inside: bool) -> Ways:
         if not self._may_call(count):
             return {}
-        names = self.tools if tool is None else (tool,)
-        body = alt(self.compiler.rule(rule.name, self._holes(name)) for name in names)
-        return _one((1, *count[1:]), body)
+        body = self.compiler.rule(rule.name, _PLACES)
+        return _one((1, *count[1:]), body if inside else self._each_tool(body))
 
     def _counted_role(self, role: str, count: Count, body: Expr) -> Ways:
         calls, thoughts, answers = count
@@ -147,40 +192,41 @@ class _Walk:
             return _one(count, body) if self.policy.content else {}
         return {} if self.policy.reasoning == "forbid" else _one((calls, 1, answers), body)
 
-    def node(self, node: Node, count: Count, tool: str | None) -> Ways:
+    def node(self, node: Node, count: Count, inside: bool) -> Ways:
         """The ways through a node."""
         match node:
             case Use(name=name) if name in self.rules:
-                return self.use(name, count, tool)
+                return self.use(name, count, inside)
             case Group(parts=parts):
                 ways: Ways = {count: EMPTY}
                 for part in parts:
-                    ways = _then(ways, partial(self._onward, part, tool))
+                    ways = _then(ways, partial(self._onward, part, inside))
                 return ways
             case Choice(branches=branches):
-                return self._branches(branches, count, tool)
+                return self._branches(branches, count, inside)
             case Loop(node=inner, low=0, high=1):
-                return _union([self.node(inner, count, tool), {count: EMPTY}])
+                return _union([self.node(inner, count, inside), {count: EMPTY}])
             case Loop(node=inner, low=low, high=None):
-                return self._loop(inner, low, count, tool)
+                return self._loop(inner, low, count, inside)
             case _:
-                return _one(count, self.compiler.node(node, self._holes(tool)))
+                return _one(count, self.compiler.node(node, self._holes(inside)))
 
-    def _onward(self, node: Node, tool: str | None, count: Count) -> Ways:
-        return self.node(node, count, tool)
+    def _onward(self, node: Node, inside: bool, count: Count) -> Ways:
+        return self.node(node, count, inside)
 
-    def _loop(self, inner: Node, low: int, count: Count, tool: str | None) -> Ways:
+    def _loop(self, inner: Node, low: int, count: Count, inside: bool) -> Ways:
         """`inner` `low` times or more. Counts rise, so a way out of a count never comes back to it."""
         if low:
-            once = self.node(inner, count, tool)
-            return _then(once, lambda at: self._loop(inner, 0, at, tool))
-        step = self.node(inner, count, tool)
+            once = self.node(inner, count, inside)
+            return _then(once, lambda at: self._loop(inner, 0, at, inside))
+        step = self.node(inner, count, inside)
         stay = repeat(step.pop(count, NOTHING), 0, INFINITE)
-        onward = _then(step, lambda at: self._loop(inner, 0, at, tool))
+        onward = _then(step, lambda at: self._loop(inner, 0, at, inside))
         return {at: seq(stay, expr) for at, expr in _union([onward, {count: EMPTY}]).items()}
 
 
 _COUNTED = frozenset({"content", "reasoning", "tool_call"})
+_PLACES = {role: hole(role) for role in ("tool_name", "silent", "arguments", "object")}
 
 
 def _counted(rule: Rule, role: str | None) -> bool:

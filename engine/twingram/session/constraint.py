@@ -200,7 +200,7 @@ class Constraint:
         if expr is NOTHING or expr.shortest >= INFINITE:
             raise RequestError(f"nothing can be generated: rule {start!r} has no turn with {policy}")
         self.binding = self._bind(alphabet, stop_tokens)
-        self.machine = Machine(expr, widths=alphabet.widths, limits=limits)
+        self.machine = Machine(expr, widths=alphabet.widths, limits=limits, deepest=limits.depth)
         self.masks = Masks(self.binding, WideMasks.of(vocabulary))
         self.end_bits = 1 << alphabet.end | 1 << alphabet.end_after_call
         self.stop_mask: Mask = self.masks.only(self.binding.stops)

@@ -101,7 +101,7 @@ class Masks:
             step = state.step(symbol)
             if step is not None and distances.of_state(step.state) <= most:
                 ids += self.binding.ids(symbol)
-        Landing(self.wide, ids, rows, distances, most).root(state.threads)
+        Landing(self.wide, ids, rows, distances, most).begin(state)
         return self._share(ids, rows)
 
     def farthest(self, state: State, distances: Distances) -> int:
@@ -112,7 +112,7 @@ class Masks:
             if step is not None:
                 worst = max(worst, distances.of_state(step.state))
         walk = Farthest(self.wide, [], [], distances, worst)
-        walk.root(state.threads)
+        walk.begin(state)
         return walk.most
 
     def only(self, ids: Iterable[int]) -> Mask:
@@ -127,8 +127,9 @@ class Masks:
         ids: list[int] = []
         rows: list[Row] = []
         for symbol in bits(state.first >> 256 << 256):
-            ids += self.binding.ids(symbol)
-        Walk(self.wide, ids, rows).root(state.threads)
+            if state.step(symbol) is not None:  # a marker may open one container too many
+                ids += self.binding.ids(symbol)
+        Walk(self.wide, ids, rows).begin(state)
         return self._share(ids, rows)
 
     def _share(self, ids: list[int], rows: list[Row]) -> Mask:

@@ -19,7 +19,8 @@ import numpy as np
 
 from ..automaton.counted import Counted
 from ..automaton.derivative import derive
-from ..automaton.expression import Expr, Leaf, Text, hoist, seq
+from ..automaton.expression import Expr, Leaf, Seq, Text, hoist, seq
+from ..automaton.machine import State
 from .bitmask import pack
 from .sweep import sweep
 from .trie import TokenTrie
@@ -33,10 +34,19 @@ _WIDE_TOKENS = 64  # below a node with more matching tokens than this, text is s
 class Walk:
     """One walk of trie and expressions. `ids` and `rows` are what it adds to."""
 
-    __slots__ = ("ids", "rows", "wide")
+    __slots__ = ("deepest", "ids", "rows", "wide")
 
     def __init__(self, wide: WideMasks, ids: list[int], rows: list[Row]) -> None:
         self.wide, self.ids, self.rows = wide, ids, rows
+        self.deepest: int | None = None  # containers that may be open, where a token could open too many
+
+    def begin(self, state: State) -> Walk:
+        """Walk from a state."""
+        deepest = state.machine.deepest
+        if max(map(_nesting, state.threads)) + self.wide.vocabulary.trie.depth > deepest:
+            self.deepest = deepest
+        self.root(state.threads)
+        return self
 
     def admits(self, rest: tuple[Expr, ...]) -> bool:
         """Whether a token may lead to `rest`."""
@@ -115,6 +125,10 @@ class Walk:
                 continue
             for child in _children_in(node_byte, low, high, now.first):
                 rest = now.after(node_byte[child])
+                if self.deepest is not None:
+                    rest = tuple(expr for expr in rest if _nesting(expr) <= self.deepest)
+                    if not rest:
+                        continue
                 begin, end = starts[child], starts[child + 1]
                 if begin != end and self.admits(rest):
                     self.ids.extend(trie.token_ids[begin:end])
@@ -144,6 +158,10 @@ class Walk:
             self.ids.extend(token for token, state, count in pairs if leaf.admits(state, count))
         for byte in bits(first_bytes(tail)):
             self.leave(found.exits(byte, every=isinstance(leaf, Counted)), leaf, tail)
+
+
+def _nesting(expr: Expr) -> int:
+    return expr.nesting if isinstance(expr, Seq) else 0
 
 
 class Narrow:
