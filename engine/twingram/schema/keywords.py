@@ -1,75 +1,73 @@
 """The vocabulary of JSON Schema as this package knows it: which keyword is enforced, which only describes.
 
-In: nothing. Out: sets of keywords, and for those that are not enforced the type they speak of and why.
-A keyword speaks of one type and says nothing of values of another.
+In: nothing. Out: sets of keywords, and why those that are not enforced are not. A keyword speaks of one type and says
+nothing of values of another. `Own` are keywords of this package's own, for what JSON Schema has no word for: they stand
+in schemas that were derived from others, never in one that was given.
 
 Source: JSON Schema 2020-12 (core and validation), with `nullable` of OpenAPI 3.0 and the forms that drafts 4 to 7 gave
-to `items`, `additionalItems`, `exclusiveMinimum`, `exclusiveMaximum` and `definitions`.
+to `items`, `additionalItems`, `exclusiveMinimum`, `exclusiveMaximum`, `dependencies` and `definitions`.
 """
 
 from __future__ import annotations
 
-__all__ = ["ANNOTATIONS", "COMBINING", "ENFORCED", "KNOWN", "PLAIN_SCALAR", "UNKNOWN", "unsupported"]
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+__all__ = [
+    "ANNOTATIONS", "COMBINING", "ENFORCED", "KNOWN", "PLAIN_SCALAR", "UNKNOWN", "Derived", "Own", "unsupported",
+]  # fmt: skip
+
+
+class Own(Enum):
+    """Keywords that no JSON text can hold."""
+
+    EXCLUDED = "listed values that are not admitted"
+    UNLIKE = "a pattern that is not found"
+    FRACTION = "a number that is no integer"
+    UNFIT = "a format that the text has not"
+
+
+class Derived(dict[Any, Any]):
+    """A schema that follows from a given one. It lists no properties of its own, and no report lists it."""
+
+    __hash__ = object.__hash__  # told apart by identity, as all schemas are
+
 
 ANNOTATIONS = frozenset(
     {
         "title", "description", "default", "example", "examples", "$schema", "$id", "id", "$anchor", "$dynamicAnchor",
         "$comment", "$vocabulary", "$defs", "definitions", "deprecated", "readOnly", "writeOnly", "contentEncoding",
-        "contentMediaType", "contentSchema", "discriminator", "externalDocs", "xml",
+        "contentMediaType", "contentSchema", "discriminator", "externalDocs", "xml", "$recursiveAnchor", "then", "else",
+        "minContains", "maxContains",
     }
 )  # fmt: skip
-"""They describe and restrict nothing; no report lists them."""
+"""They describe and restrict nothing by themselves; no report lists them."""
 
-COMBINING = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+COMBINING = frozenset(
+    {
+        "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "dependencies",
+        "unevaluatedProperties", "unevaluatedItems",
+    }
+)  # fmt: skip
 """They combine other schemas."""
 
 ENFORCED = frozenset(
     {
-        "type", "nullable", "enum", "const", "minLength", "maxLength", "pattern", "minimum", "maximum",
+        "type", "nullable", "enum", "const", "minLength", "maxLength", "pattern", "format", "minimum", "maximum",
         "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "items", "prefixItems", "additionalItems", "minItems",
-        "maxItems", "properties", "required", "additionalProperties", "patternProperties", "propertyNames",
-        "minProperties", "maxProperties",
+        "maxItems", "contains", "uniqueItems", "properties", "required", "additionalProperties", "patternProperties",
+        "propertyNames", "minProperties", "maxProperties", "dependentRequired",
     }
 )  # fmt: skip
 """Some builder looks at them, and reports what it cannot do."""
 
-KNOWN = ANNOTATIONS | COMBINING | ENFORCED
+KNOWN = ANNOTATIONS | COMBINING | ENFORCED | frozenset(Own)
 PLAIN_SCALAR = ANNOTATIONS | {"type"}
 
-_SPEAKS_OF = {
-    "uniqueItems": "array",
-    "contains": "array",
-    "minContains": "array",
-    "maxContains": "array",
-    "unevaluatedItems": "array",
-    "unevaluatedProperties": "object",
-    "dependentRequired": "object",
-    "dependentSchemas": "object",
-    "dependencies": "object",
-}
-_REASONS = {
-    "format": "the text is not checked against the format; a pattern would be",
-    "not": "what a schema excludes is not taken out",
-    "if": "conditions are not followed",
-    "uniqueItems": "items are not compared with each other",
-    "dependencies": "members do not depend on each other",
-    "dependentRequired": "members do not depend on each other",
-    "dependentSchemas": "members do not depend on each other",
-    "$dynamicRef": "only references to a fixed place are followed",
-    "$recursiveRef": "only references to a fixed place are followed",
-}
-_SILENT = {"uniqueItems": False, "unevaluatedProperties": True, "unevaluatedItems": True, "not": False}
+UNKNOWN = "no keyword of JSON Schema: it restricts nothing"
 
 
-UNKNOWN = "this keyword is not known, and restricts nothing"
-
-
-def unsupported(keyword: str, value: object, types: frozenset[str]) -> str:
-    """Why a keyword outside `KNOWN` is not enforced for values of these types; "" if it says nothing about them."""
-    if _SPEAKS_OF.get(keyword, "") not in ("", *types) or keyword.startswith("x-") or keyword in ("then", "else"):
-        return ""
-    if keyword in _SILENT and value is _SILENT[keyword]:
-        return ""
-    if keyword in _REASONS:
-        return _REASONS[keyword]
-    return "this keyword is not enforced" if keyword in _SPEAKS_OF else UNKNOWN
+def unsupported(schema: Mapping[Any, Any]) -> list[str]:
+    """The keywords of a schema that nobody knows; extensions with a name of their own kind are left out."""
+    return [str(keyword) for keyword in schema if keyword not in KNOWN and not str(keyword).startswith("x-")]

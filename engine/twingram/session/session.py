@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..automaton.machine import Machine, State, Transition
+from ..automaton.tags import Tag
 from ..tokens.binding import TokenBinding
 from ..tokens.masks import Mask, Masks
 from .callids import CallIds
 from .deltas import Delta
 from .message import Message, MessageBuilder
 from .reader import Reader
+from .track import ROOT, collect
 
 if TYPE_CHECKING:
     from .constraint import Constraint
@@ -189,6 +191,10 @@ class Session:
     def text(self) -> bytes:
         """The decoded text of the accepted tokens, stop tokens left out."""
         return bytes(self._reader.text)
+
+    def tags(self) -> list[list[tuple[Tag, int]]]:
+        """For each reading of the text so far the tags that it has fired, with their places."""
+        return [collect(node, ROOT) for node in self._reader.nodes]
 
     @property
     def machine(self) -> Machine:

@@ -30,6 +30,8 @@ class Landing(Walk):
 
     __slots__ = ("distances", "most")
 
+    direct = False
+
     def __init__(self, wide: WideMasks, ids: list[int], rows: list[Row], distances: Distances, most: int) -> None:
         super().__init__(wide, ids, rows)
         self.distances, self.most = distances, most

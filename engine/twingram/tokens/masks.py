@@ -36,17 +36,14 @@ class Mask:
 
     def __init__(self, size: int, *, ids: NDArray[np.int32] | None = None, row: Row | None = None) -> None:
         self.size, self.ids, self._row = size, ids, row
-        if ids is not None:
-            words = ids >> 5
-            self._places = np.unique(words)
-            self._values = np.zeros(len(self._places), dtype=np.uint32)
-            bits = np.uint32(1) << (ids & 31).astype(np.uint32)
-            np.bitwise_or.at(self._values, np.searchsorted(self._places, words), bits)
-            self._values = self._values.view(np.int32)
+        self._places: NDArray[np.int32] | None = None  # the words that are not 0, made when first filled
+        self._values: NDArray[np.int32] | None = None
 
     def fill(self, row: Row) -> None:
         """Write the whole row."""
         if self.ids is not None:
+            if self._places is None or self._values is None:
+                self._places, self._values = _spread(self.ids)
             row[:] = 0
             row[self._places] = self._values
         elif self._row is not None:
@@ -72,7 +69,8 @@ class Mask:
 
     def memory_usage(self) -> int:
         held = 0 if self._row is None else self._row.nbytes
-        return held + (0 if self.ids is None else self.ids.nbytes + self._places.nbytes + self._values.nbytes)
+        arrays = (self.ids, self._places, self._values)
+        return held + sum(array.nbytes for array in arrays if array is not None)
 
 
 class Masks:
@@ -82,7 +80,7 @@ class Masks:
         self.binding, self.wide = binding, wide
         self.size = len(binding.vocabulary)
         # (identities of rows, extra ids) -> mask and those rows: equal masks are one object
-        self._shared: dict[tuple[tuple[int, ...], bytes], tuple[Mask, tuple[Row, ...]]] = {}
+        self._shared: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[Mask, tuple[Row, ...]]] = {}
 
     def of(self, state: State) -> Mask:
         """The mask of a state, kept there."""
@@ -133,28 +131,36 @@ class Masks:
         return self._share(ids, rows)
 
     def _share(self, ids: list[int], rows: list[Row]) -> Mask:
-        distinct = np.unique(np.array(ids, dtype=np.int32))
+        few = sorted(set(ids))  # for the few ids that most states have, this beats numpy's ways
         unique = {id(row): row for row in rows}
-        key = (tuple(sorted(unique)), distinct.tobytes())
+        key = (tuple(sorted(unique)), tuple(few))
         found = self._shared.get(key)
         if found is not None:
             return found[0]
-        if not unique:
-            made = Mask(self.size, ids=distinct)
-        else:
-            parts = list(unique.values())
-            if len(parts) == 1 and not len(distinct):
-                made = Mask(self.size, row=parts[0])
-            else:
-                row = parts[0].copy()
-                for part in parts[1:]:
-                    row |= part
-                bits = np.uint32(1) << (distinct & 31).astype(np.uint32)
-                np.bitwise_or.at(row.view(np.uint32), distinct >> 5, bits)
-                row.flags.writeable = False
-                made = Mask(self.size, row=row)
+        made = self._joined(np.array(few, dtype=np.int32), list(unique.values()))
         if len(self._shared) >= _MOST_SHARED:
             self._shared.clear()
         # The rows are kept with the mask: their identities are the key.
         self._shared[key] = (made, tuple(unique.values()))
         return made
+
+    def _joined(self, ids: NDArray[np.int32], rows: list[Row]) -> Mask:
+        if not rows:
+            return Mask(self.size, ids=ids)
+        if len(rows) == 1 and not len(ids):
+            return Mask(self.size, row=rows[0])
+        row = rows[0].copy()
+        for other in rows[1:]:
+            row |= other
+        np.bitwise_or.at(row.view(np.uint32), ids >> 5, np.uint32(1) << (ids & 31).astype(np.uint32))
+        row.flags.writeable = False
+        return Mask(self.size, row=row)
+
+
+def _spread(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The words of a row in which the bits of `ids` are, and these words."""
+    words = ids >> 5
+    places = np.unique(words)
+    values = np.zeros(len(places), dtype=np.uint32)
+    np.bitwise_or.at(values, np.searchsorted(places, words), np.uint32(1) << (ids & 31).astype(np.uint32))
+    return places, values.view(np.int32)

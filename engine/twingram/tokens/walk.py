@@ -19,7 +19,7 @@ import numpy as np
 
 from ..automaton.counted import Counted
 from ..automaton.derivative import derive
-from ..automaton.expression import Expr, Leaf, Seq, Text, hoist, seq
+from ..automaton.expression import Expr, Leaf, Literal, Seq, Text, hoist, seq
 from ..automaton.machine import State
 from .bitmask import pack
 from .sweep import sweep
@@ -40,6 +40,8 @@ class Walk:
         self.wide, self.ids, self.rows = wide, ids, rows
         self.deepest: int | None = None  # containers that may be open, where a token could open too many
 
+    direct = True  # tokens inside fixed text need no look at what they lead to
+
     def begin(self, state: State) -> Walk:
         """Walk from a state."""
         deepest = state.machine.deepest
@@ -53,7 +55,10 @@ class Walk:
         return True
 
     def root(self, exprs: Iterable[Expr]) -> None:
-        trie = self.wide.vocabulary.trie
+        trie, exprs = self.wide.vocabulary.trie, tuple(exprs)
+        if len(exprs) == 1 and not any(isinstance(leaf, (Text, Counted)) for leaf, _ in leaves(exprs)):
+            self._children(trie, 0, exprs)
+            return
         narrow: list[tuple[Leaf, Expr]] = []
         for leaf, tail in leaves(exprs):
             if isinstance(leaf, (Text, Counted)) and self._matching(trie, 0, leaf) > _WIDE_TOKENS:
@@ -120,6 +125,11 @@ class Walk:
             low, high = first_child[at], first_child[at + 1]
             if low == high:
                 continue
+            if self.direct and not isinstance(left, Narrow) and len(left) == 1 and self.deepest is None:
+                passed = self._literal(trie, at, left[0])
+                if passed is not None:
+                    stack += passed
+                    continue
             now = left if isinstance(left, Narrow) else self._split(trie, at, left)
             if now is None:
                 continue
@@ -133,6 +143,20 @@ class Walk:
                 if begin != end and self.admits(rest):
                     self.ids.extend(trie.token_ids[begin:end])
                 stack.append((child, rest))
+
+    def _literal(self, trie: TokenTrie, node: int, expr: Expr) -> list[tuple[int, tuple[Expr, ...]]] | None:
+        """Follow fixed text, which needs no derivatives; None if the expression does not begin with it."""
+        head = expr.head if isinstance(expr, Seq) else expr
+        if not isinstance(head, Literal):
+            return None
+        for byte in head.data:
+            node = trie.child(node, byte)
+            if node < 0:
+                return []
+            begin, end = trie.token_start[node], trie.token_start[node + 1]
+            if begin != end:
+                self.ids.extend(trie.token_ids[begin:end])
+        return [(node, (hoist(expr.tail)[1],))] if isinstance(expr, Seq) else []
 
     def _split(self, trie: TokenTrie, node: int, exprs: tuple[Expr, ...]) -> Narrow | None:
         """Sweep what is wide below this node; give what remains to be walked."""

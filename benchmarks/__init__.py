@@ -1,0 +1,1 @@
+"""Benchmarks. See README.md for what each measures and how to read it."""

@@ -1,0 +1,1 @@
+"""Explanations for people: what a mask allows and why, and what a grammar file says."""
