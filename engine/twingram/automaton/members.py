@@ -2,7 +2,8 @@
 
 In: an `ObjectTemplate`, the pieces of one object type. Out: expressions whose state is the template and the bit set of
 keys that are used up. Writing n keys in any order takes n! alternatives; here it takes one trie of the keys, of which a
-node is open while a key below it is still free.
+node is open while a key below it is still free. Bounds on the number of members, and keys that ask for others, are kept
+by a `Tally`; templates without one pay nothing for it.
 
 Invariant: keys are numbered in byte order, so that the keys below a trie node are a contiguous range of bits and
 "is anything free below" is one shift and one mask.
@@ -16,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from .choice import alt, slices
 from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, intern, literal, seq
+from .tally import NOTHING_WRITTEN, Tally, Written
 
 __all__ = ["ObjectTemplate", "members"]
 
@@ -27,9 +29,10 @@ class ObjectTemplate:
     `before`: what a member begins with, up to its key. `separator`: what stands between members.
     `free`: whole members with keys that are not declared (each from its key on), as often as one likes.
     `order`: None for any order, else for each entry of `keys` its rank: keys are then written by rising rank.
+    `least`, `most`: how many members there are. `needs`: for each entry the entries (by index) that it asks for.
     """
 
-    __slots__ = ("__weakref__", "before", "entries", "free", "required", "separator", "upto")
+    __slots__ = ("__weakref__", "before", "entries", "free", "required", "separator", "tally", "upto")
 
     def __init__(
         self,
@@ -39,6 +42,9 @@ class ObjectTemplate:
         separator: Expr = EMPTY,
         free: Expr = NOTHING,
         order: Sequence[int] | None = None,
+        least: int = 0,
+        most: int = INFINITE,
+        needs: Sequence[Sequence[int]] = (),
     ) -> None:
         numbered = sorted(range(len(keys)), key=lambda i: keys[i][0])
         self.entries: tuple[tuple[bytes, Expr], ...] = tuple((keys[i][0], keys[i][1]) for i in numbered)
@@ -48,52 +54,81 @@ class ObjectTemplate:
         if order is not None:
             ranks = [order[i] for i in numbered]
             self.upto = tuple(sum(1 << b for b, rank in enumerate(ranks) if rank < mine) for mine in ranks)
+        self.tally: Tally | None = None
+        if least > 0 or most < INFINITE or any(needs):
+            bit_of = {index: bit for bit, index in enumerate(numbered)}
+            asked = [sum(1 << bit_of[j] for j in needs[i]) if needs else 0 for i in numbered]
+            self.tally = Tally(least, most, asked)
 
-    def usable(self, used: int) -> int:
+    def usable(self, used: int, written: Written) -> int:
         """The keys that may come next, as bits."""
         free = ((1 << len(self.entries)) - 1) & ~used
+        if self.tally is not None:
+            return sum(1 << bit for bit in range(len(self.entries)) if free >> bit & 1 and self._fits(used, written, bit))
         if self.upto is None:
             return free
         owed = self.required & ~used
         return sum(1 << bit for bit in range(len(self.entries)) if free >> bit & 1 and not owed & self.upto[bit])
 
+    def _fits(self, used: int, written: Written, bit: int) -> bool:
+        assert self.tally is not None
+        return self.completes(self.after(used, bit), self.tally.after(written, bit))
+
+    def completes(self, used: int, written: Written) -> bool:
+        """Whether the object can be completed from here."""
+        if self.tally is None:
+            return True
+        open_keys = ((1 << len(self.entries)) - 1) & ~used
+        return self.tally.completes(self.required, written, open_keys, self.free is not NOTHING)
+
     def after(self, used: int, bit: int) -> int:
         """The keys used up once key `bit` is written."""
         return used | 1 << bit | (self.upto[bit] if self.upto is not None else 0)
+
+    def written(self, written: Written, bit: int | None) -> Written:
+        """What counts as written after one more member."""
+        return written if self.tally is None else self.tally.after(written, bit)
+
+    def missing(self, used: int, written: Written) -> tuple[int, int]:
+        """The keys that have to come, and how many members more than these."""
+        if self.tally is None:
+            return self.required & ~used, 0
+        return self.tally.missing(self.required, written)
 
 
 class Members(Expr):
     """The members still to come. `begun`: one is written already, so the next needs a separator."""
 
-    __slots__ = ("begun", "template", "used")
+    __slots__ = ("begun", "template", "used", "written")
 
-    def __init__(self, template: ObjectTemplate, used: int, begun: bool) -> None:
-        self.template, self.used, self.begun = template, used, begun
+    def __init__(self, template: ObjectTemplate, used: int, begun: bool, written: Written) -> None:
+        self.template, self.used, self.begun, self.written = template, used, begun, written
 
     def parts(self) -> tuple[Expr, ...]:
-        template = self.template
-        owed = tuple(tail for bit, (_, tail) in enumerate(template.entries) if template.required >> bit & 1)
-        return (template.before, template.separator, *owed)
+        return _needed_parts(self.template)
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         template, total, count = self.template, 0, 0
+        owed, more = template.missing(self.used, self.written)
         for bit, (key, tail) in enumerate(template.entries):
-            if template.required & ~self.used & 1 << bit:
+            if owed >> bit & 1:
                 total += spell(key) + of(tail) + of(template.before)
                 count += 1
-        return total + of(template.separator) * max(0, count - (not self.begun))
+        if more:
+            total += more * of(template.before) + _cheapest(template, ~(self.used | owed), more, of, spell)
+        return min(INFINITE, total + of(template.separator) * max(0, count + more - (not self.begun)))
 
     def _find_heads(self) -> tuple[Head, ...]:
         template, ways = self.template, []
-        usable = template.usable(self.used)
+        usable = template.usable(self.used, self.written)
         if usable:
-            ways.append(intern(KeyStep, template, 0, len(template.entries), 0, self.used, usable))
+            ways.append(intern(KeyStep, template, 0, len(template.entries), 0, self.used, usable, self.written))
         if template.free is not NOTHING:
-            ways.append(seq(template.free, intern(Members, template, self.used, True)))
+            written = template.written(self.written, None)
+            if template.completes(self.used, written):
+                ways.append(seq(template.free, intern(Members, template, self.used, True, written)))
         heads = seq(template.separator if self.begun else EMPTY, template.before, alt(ways)).heads() if ways else ()
-        if template.required & ~self.used:
-            return heads
-        return (*heads, ((), None, EMPTY))
+        return heads if any(template.missing(self.used, self.written)) else (*heads, ((), None, EMPTY))
 
     def __repr__(self) -> str:
         return f"members[{self.used:b}]"
@@ -102,27 +137,27 @@ class Members(Expr):
 class KeyStep(Leaf):
     """Inside a key: the slice `low:high` of the declared keys, `depth` bytes read, `usable` keys open."""
 
-    __slots__ = ("_children", "depth", "first", "high", "low", "template", "usable", "used")
+    __slots__ = ("_children", "depth", "first", "high", "low", "template", "usable", "used", "written")
 
-    def __init__(self, template: ObjectTemplate, low: int, high: int, depth: int, used: int, usable: int) -> None:
+    def __init__(
+        self, template: ObjectTemplate, low: int, high: int, depth: int, used: int, usable: int, written: Written
+    ) -> None:
         self.template, self.low, self.high, self.depth = template, low, high, depth
-        self.used, self.usable = used, usable
+        self.used, self.usable, self.written = used, usable, written
         children = slices(template.entries, low, high, depth)
         self._children = {b: (lo, hi) for b, (lo, hi) in children.items() if usable >> lo & ((1 << (hi - lo)) - 1)}
         self.first = sum(1 << byte for byte in self._children)
 
     def parts(self) -> tuple[Expr, ...]:
         entries = self.template.entries[self.low : self.high]
-        owed = tuple(tail for bit, (_, tail) in enumerate(self.template.entries) if self.template.required >> bit & 1)
-        return (*(tail for _, tail in entries), self.template.before, self.template.separator, *owed)
+        return (*(tail for _, tail in entries), *_needed_parts(self.template))
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         best = INFINITE
         for bit in range(self.low, self.high):
             if self.usable >> bit & 1:
                 key, tail = self.template.entries[bit]
-                rest = members(self.template, self.template.after(self.used, bit), True)
-                best = min(best, spell(key[self.depth :]) + of(tail) + rest.measure(of, spell))
+                best = min(best, spell(key[self.depth :]) + of(tail) + self._members(bit).measure(of, spell))
         return best
 
     def after(self, sym: int) -> Expr:
@@ -130,12 +165,18 @@ class KeyStep(Leaf):
         if high - low == 1:
             key = self.template.entries[low][0]
             return seq(literal(key[self.depth + 1 :]), self._rest(low))
-        found: Expr = intern(KeyStep, self.template, low, high, self.depth + 1, self.used, self.usable)
+        found: Expr = intern(
+            KeyStep, self.template, low, high, self.depth + 1, self.used, self.usable, self.written
+        )
+        return found
+
+    def _members(self, bit: int) -> Expr:
+        template = self.template
+        found: Expr = intern(Members, template, template.after(self.used, bit), True, template.written(self.written, bit))
         return found
 
     def _rest(self, bit: int) -> Expr:
-        tail = self.template.entries[bit][1]
-        return seq(tail, members(self.template, self.template.after(self.used, bit), True))
+        return seq(self.template.entries[bit][1], self._members(bit))
 
     def _find_heads(self) -> tuple[Head, ...]:
         heads: tuple[Head, ...] = ()
@@ -147,11 +188,34 @@ class KeyStep(Leaf):
         return f"keys[{self.high - self.low}@{self.depth}]"
 
 
-def members(template: ObjectTemplate, used: int = 0, begun: bool = False) -> Expr:
+def _needed_parts(template: ObjectTemplate) -> tuple[Expr, ...]:
+    """The expressions that the shortest completion may be made from."""
+    if template.tally is not None:
+        free = () if template.free is NOTHING else (template.free,)
+        return (template.before, template.separator, *(tail for _, tail in template.entries), *free)
+    owed = tuple(tail for bit, (_, tail) in enumerate(template.entries) if template.required >> bit & 1)
+    return (template.before, template.separator, *owed)
+
+
+def _cheapest(
+    template: ObjectTemplate, open_keys: int, count: int, of: Callable[[Expr], int], spell: Callable[[bytes], int]
+) -> int:
+    """The cost of `count` more members, those that cost least; of all of them where one may ask for others."""
+    costs = [spell(key) + of(tail) for bit, (key, tail) in enumerate(template.entries) if open_keys >> bit & 1]
+    if template.tally is not None and any(template.tally.needs):
+        return sum(costs) + (0 if template.free is NOTHING else of(template.free) * count)
+    if template.free is not NOTHING:
+        costs += [of(template.free)] * count
+    return sum(sorted(costs)[:count]) if len(costs) >= count else INFINITE
+
+
+def members(template: ObjectTemplate) -> Expr:
     """The members of one object; `NOTHING` if a required one cannot be written (leave out optional ones first)."""
     if any(tail is NOTHING for bit, (_, tail) in enumerate(template.entries) if template.required >> bit & 1):
         return NOTHING
+    if not template.completes(0, NOTHING_WRITTEN):
+        return NOTHING
     if not template.entries and template.free is NOTHING:
         return EMPTY
-    found: Expr = intern(Members, template, used, begun)
+    found: Expr = intern(Members, template, 0, False, NOTHING_WRITTEN)
     return found

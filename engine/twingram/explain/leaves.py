@@ -30,7 +30,7 @@ def describe(leaf: Leaf, binding: TokenBinding) -> str:
     if isinstance(leaf, KeyStep):
         return _keys(leaf)
     if isinstance(leaf, Words):
-        return "one of " + _listed(word[leaf.depth :] for word, _ in leaf.entries[leaf.low : leaf.high])
+        return "one of " + _listed(word for word, _ in leaf.entries[leaf.low : leaf.high]) + _begun(leaf.depth)
     text = "text" if leaf.first.bit_count() >= _WIDE else f"text that goes on with {byte_class(leaf.first)}"
     if isinstance(leaf, Counted) and (leaf.low or leaf.high < INFINITE):
         most = f" to {leaf.high}" if leaf.high < INFINITE else " or more"
@@ -64,13 +64,17 @@ def _symbol(number: int, binding: TokenBinding) -> str:
 def _keys(leaf: KeyStep) -> str:
     template = leaf.template
     rest = [
-        (key[leaf.depth :], bool(template.required >> bit & 1))
+        (key, bool(template.required >> bit & 1))
         for bit, (key, _) in enumerate(template.entries[: leaf.high])
         if bit >= leaf.low and leaf.usable >> bit & 1
     ]
     required = [key for key, needed in rest if needed]
-    line = ("one of the keys " if not leaf.depth else "the rest of a key: ") + _listed(key for key, _ in rest)
+    line = "one of the keys " + _listed(key for key, _ in rest) + _begun(leaf.depth)
     return line + (f" (required: {_listed(required)})" if required else "")
+
+
+def _begun(depth: int) -> str:
+    return f", of which {depth} bytes are written" if depth else ""
 
 
 def _listed(words: Iterable[bytes]) -> str:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import RequestError
+from ..grammar.canonical import canonical_rules
 from ..grammar.rules import Grammar, Rule
 from ..schema.keywords import ANNOTATIONS
 from ..session.session import Session
@@ -161,8 +162,9 @@ def _readings(session: Session) -> Iterator[Reading]:
 
 def rules_of(grammar: Grammar, roles: tuple[str, ...]) -> list[Rule]:
     """The canonical rules of the innermost role that has any; without one, where a turn begins."""
+    known = canonical_rules(grammar)
     for role in reversed(roles):
-        named = [rule for rule in grammar.rules.values() if _has_role(rule, role) and not rule.parsed_only]
+        named = [grammar.rules[name] for name in grammar.rules if name in known and _has_role(grammar.rules[name], role)]
         own = [rule for rule in named if not rule.space]
         if named:
             return own or named
@@ -215,7 +217,7 @@ def lines(explanation: Explanation) -> Iterator[str]:
             for note in place.notes:
                 yield f"             {note}"
         for way in reading.ways:
-            inside = " > ".join(way.roles)
+            inside = " > ".join(way.roles) or "no role"
             at = f" at {way.path}" if way.path is not None and way.path != reading.path else ""
             yield f"may follow {way.what}" + (f"   in {inside}{at}" if way.roles != reading.roles or at else "")
     yield from _token_lines(explanation)

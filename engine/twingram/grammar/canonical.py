@@ -7,9 +7,10 @@ Cost: a walk over the node and the rules without a role below it.
 
 from __future__ import annotations
 
+from .compile import names_in
 from .rules import COMMIT_RULE, Branch, Choice, Grammar, Group, Loop, Node, Use
 
-__all__ = ["NO_PARTS", "canonical", "value_roles"]
+__all__ = ["NO_PARTS", "canonical", "canonical_rules", "value_roles"]
 
 NO_PARTS = Group(())
 
@@ -60,6 +61,20 @@ def _use(node: Use, name: str, grammar: Grammar) -> Node | None:
         inside = canonical(rule.choice, grammar)
         return inside if inside is None or inside == NO_PARTS else node
     return node
+
+
+def canonical_rules(grammar: Grammar) -> frozenset[str]:
+    """The rules that a generation may lead through."""
+    found: set[str] = set()
+    todo = [start.rule for start in grammar.starts]
+    while todo:
+        name = todo.pop()
+        rule = grammar.rules.get(name)
+        if rule is not None and name not in found and not rule.parsed_only:
+            found.add(name)
+            nodes = [canonical(branch.node, grammar) for branch in rule.choice.branches]
+            todo += [use.name for node in nodes if node is not None for use in names_in(node)]
+    return frozenset(found)
 
 
 def value_roles(name: str, grammar: Grammar) -> dict[str, str]:

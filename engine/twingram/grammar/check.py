@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterator
 
 from ..automaton.machine import Machine, State
 from ..automaton.regex import RegexError
@@ -29,7 +30,7 @@ from .compile import Reading, names_in
 from .reading import parser_machine
 from .rules import Choice, Grammar, Group, Literal, Loop, Node, Rule, Terminal, Use
 
-__all__ = ["ambiguity", "check"]
+__all__ = ["ambiguity", "check", "check_ambiguity", "check_rules", "explore", "steps_of"]
 
 _STATES = 200  # states that the search for ambiguities looks at
 _COMMON = b" \na0\"<[{"  # bytes tried beside those of the grammar's own literals
@@ -37,11 +38,21 @@ _COMMON = b" \na0\"<[{"  # bytes tried beside those of the grammar's own literal
 
 def check(grammar: Grammar) -> None:
     """Raise `GrammarError` for the first fault found."""
+    check_rules(grammar)
+    check_ambiguity(grammar)
+
+
+def check_rules(grammar: Grammar) -> None:
+    """The checks that look at the rules alone."""
     _check_patterns(grammar)
     _check_recursion(grammar)
     _check_calls(grammar)
     _check_answer(grammar)
     _check_reached(grammar)
+
+
+def check_ambiguity(grammar: Grammar) -> None:
+    """The check that runs the automaton."""
     witness = ambiguity(grammar)
     if witness is not None:
         raise GrammarError(
@@ -207,13 +218,14 @@ def ambiguity(grammar: Grammar) -> str | None:
     """A text that two canonical readings disagree on, if a bounded search finds one."""
     for start in grammar.starts:
         machine = parser_machine(grammar, start.rule, Alphabet.of(grammar.markers), Reading.STRICT, DEFAULT_LIMITS)
-        found = _search(machine, _steps_of(grammar))
-        if found is not None:
-            return found
+        for state, text in explore(machine, steps_of(grammar), _STATES):
+            if sum(ending is not None for ending in state.ends) > 1:
+                return text.decode("utf-8", "replace")
     return None
 
 
-def _steps_of(grammar: Grammar) -> bytes:
+def steps_of(grammar: Grammar) -> bytes:
+    """The bytes that a search through the states of a grammar tries."""
     letters = set(_COMMON)
     for rule in grammar.rules.values():
         for branch in rule.choice.branches:
@@ -234,18 +246,17 @@ def _letters(node: Node) -> set[int]:
     return set()
 
 
-def _search(machine: Machine, tried: bytes) -> str | None:
-    """Breadth first over states; a run of one way only is followed to its end at once."""
+def explore(machine: Machine, tried: bytes, most: int) -> Iterator[tuple[State, bytes]]:
+    """States and a text that leads to each, the shortest texts first, until `most` are known. Where there is one way
+    only, it is followed whatever is tried."""
     todo: deque[tuple[State, bytes]] = deque([(machine.start, b"")])
     seen = {machine.start}
-    while todo and len(seen) < _STATES:
+    while todo and len(seen) < most:
         state, text = todo.popleft()
-        if sum(ending is not None for ending in state.ends) > 1:
-            return text.decode("utf-8", "replace")
+        yield state, text
         only = state.first & (state.first - 1) == 0 and state.first
         for byte in (only.bit_length() - 1,) if only and only < 1 << 256 else tried:
             step = state.step(byte) if state.first >> byte & 1 else None
             if step is not None and step.state not in seen:
                 seen.add(step.state)
                 todo.append((step.state, text + bytes((byte,))))
-    return None

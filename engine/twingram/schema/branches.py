@@ -1,49 +1,60 @@
 """Combinators: schemas that are made of schemas, as a list of alternatives without any.
 
 In: schemas that hold together, and the document that their references point into. Out: branches: alternatives, each a
-tuple of schemas that hold together and whose `$ref`, `allOf`, `anyOf` and `oneOf` are already followed. `()` admits
-anything; no branch at all means that nothing is admitted.
+tuple of schemas that hold together and whose combinators are already followed. `()` admits anything; no branch at all
+means that nothing is admitted.
 
-Invariant: only the place itself is resolved, not its members or items, so that recursive schemas end here.
-`oneOf` is exact where its options exclude each other by type, by listed values or by the value of a member that all
-require; else it is read as `anyOf` and reported.
+Conditions become alternatives: `if` A `then` B `else` C is A and B, or not A and C; a dependency is a missing member,
+or the member and what it asks for; a `oneOf` whose options may hold together is one option and not the others. What a
+schema excludes comes from `negation`. `unevaluated...` closes each alternative over what its schemas evaluate.
+Invariant: only the place itself is resolved, not its members or items, so that recursive schemas end here. Derived
+schemas are made once for each schema they come from: places are told apart by the identity of their schemas.
 Cost: the product of the alternatives, at most `_MOST`; past it a combinator is dropped and reported.
 
-Source: JSON Schema 2020-12 core, sections 8.2.3 and 10.2; RFC 6901 for pointers.
+Source: JSON Schema 2020-12 core, sections 8.2.3, 10.2 and 11.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from itertools import combinations
 from typing import Any
-from urllib.parse import unquote
 
 from ..errors import LimitExceeded
 from ..limits import Limits
-from .keywords import COMBINING, KNOWN, UNKNOWN, unsupported
-from .report import Placed, Report, step
-from .stated import ALL_TYPES, Branch, admitted, canonical, declared_types, listed_values, type_of
+from .apart import apart, contradicts
+from .evaluated import closed_items, closed_properties
+from .keywords import COMBINING, KNOWN, UNKNOWN, Derived, unsupported
+from .negation import Options, negated, opposite
+from .references import References
+from .report import Placed, Refusal, Report
+from .stated import ALL_TYPES, Branch, declared_types
 
 __all__ = ["Resolver"]
 
 _MOST = 256
 _WORK = 20_000  # schemas looked at for one place
 _OPTION = ""  # among the followed references: the way led through an option, which may be left out
+_MOST_TOGETHER = 4  # options of an `anyOf` of which every set is tried, where it matters which ones hold
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_CONDITIONS = ("if", "dependentSchemas", "dependencies")
 
 
 class Resolver:
     """Branches of the schemas of one document."""
 
     def __init__(self, document: Any, report: Report, limits: Limits) -> None:
-        self._document, self._report, self._depth = document, report, limits.schema_depth
+        self._report, self._depth = report, limits.schema_depth
+        self.references = References(document)
+        self.blocked: Refusal | None = None  # why the last place has no branch, if a reference is to blame
         self._work = 0
+        self._together = False  # whether it matters which options of an `anyOf` hold at once
+        self._made: dict[tuple[int, str], tuple[Any, Options | None]] = {}  # (schema, why) -> it, what follows from it
 
     def branches(self, schemas: Sequence[Placed]) -> list[Branch]:
         """The alternatives of schemas that hold together."""
         found: list[Branch] = [()]
-        self._work = 0
+        self._work, self.blocked = 0, None
         for placed in schemas:
             found = self._both(found, self._expand(placed, frozenset(), 0), placed.path, "allOf")
         return found
@@ -62,194 +73,248 @@ class Resolver:
         if self._work > _WORK:
             self._report.relax(path, "", "too many schemas meet here")
             return [()]
-        self.check(placed)
-        found: list[Branch] = [(placed,)]
+        alone = "$ref" in schema and self.references.alone
+        self.check(Placed({"$ref": schema["$ref"]}, path) if alone else placed)
         if COMBINING.isdisjoint(schema):
-            return found
-        if "$ref" in schema:
-            found = self._both(found, self._reference(placed, followed, depth), path, "$ref")
+            return [(placed,)]
+        if alone:
+            return self._reference(placed, "$ref", followed, depth)
+        if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
+            return self._evaluating(placed, followed, depth)
+        return self._combined(placed, followed, depth)
+
+    def _combined(self, placed: Placed, followed: frozenset[str], depth: int) -> list[Branch]:
+        schema, path = placed
+        found: list[Branch] = [(placed,)]
+        for keyword in _REFERENCES:
+            if keyword in schema:
+                found = self._both(found, self._reference(placed, keyword, followed, depth), path, keyword)
         for keyword in ("allOf", "anyOf", "oneOf"):
             if keyword in schema:
                 for options in self._options(placed, keyword, followed, depth + 1):
                     found = self._both(found, options, path, keyword)
+        if "not" in schema:
+            found = self._both(found, self._excluded(placed, followed, depth + 1), path, "not")
+        for keyword in _CONDITIONS:
+            if keyword in schema:
+                for row in self._follows(placed, keyword):
+                    some = [self._expand(Placed(each, f"{path}.{keyword}"), followed, depth + 1) for each in row]
+                    found = self._both(found, [branch for part in some for branch in part], path, keyword)
         return found
 
     def check(self, placed: Placed) -> None:
-        """Note that a schema takes part, and report the keywords that nobody enforces."""
+        """Note that a schema takes part, and report the keywords that nobody knows."""
         schema, path = placed
-        report = self._report
-        report.read(placed)
+        if isinstance(schema, Derived):
+            return
+        self._report.read(placed)
         if not schema.keys() <= KNOWN:
-            types = admitted((placed,))
-            for keyword in schema.keys() - KNOWN:
-                reason = unsupported(str(keyword), schema[keyword], types)
-                if reason:
-                    report.relax(path, str(keyword), reason, always=reason is UNKNOWN)
+            for keyword in unsupported(schema):
+                self._report.note(path, keyword, UNKNOWN)
         if "type" in schema and declared_types(schema) is None:
-            report.malformed(path, "type", f"one or a list of {', '.join(sorted(ALL_TYPES))}")
+            self._report.malformed(path, "type", f"one or a list of {', '.join(sorted(ALL_TYPES))}")
         if "enum" in schema and not isinstance(schema["enum"], list):
-            report.malformed(path, "enum", "a list")
+            self._report.malformed(path, "enum", "a list")
 
     def _both(self, one: list[Branch], other: list[Branch], path: str, keyword: str) -> list[Branch]:
-        """Every pair of alternatives together."""
-        if len(one) * len(other) > max(_MOST, len(one), len(other)):
-            self._report.relax(path, keyword, f"the combination has more than {_MOST} alternatives")
-            return one
+        """Every pair of alternatives together, those that contradict themselves left out."""
         if other == [()]:
             return one
-        return [left + right for left in one for right in other]
+        if len(one) == len(other) == 1:
+            return [one[0] + other[0]]
+        pairs = (left + right for left in one for right in other)
+        found = [pair for pair in pairs if not contradicts(pair)] if len(one) > 1 or len(other) > 1 else list(pairs)
+        if len(found) > max(_MOST, len(one), len(other)):
+            self._report.relax(path, keyword, f"the combination has more than {_MOST} alternatives")
+            return one
+        return found
 
     def _options(self, placed: Placed, keyword: str, followed: frozenset[str], depth: int) -> Iterable[list[Branch]]:
         """What a combinator stands for: lists of alternatives, one from each holds."""
         schema, path = placed
         listed = schema[keyword]
-        if not isinstance(listed, list) or not listed:
+        if not isinstance(listed, list) or (not listed and keyword != "allOf"):
             self._report.malformed(path, keyword, "a list of schemas")
             return []
         if keyword != "allOf":
             followed |= {_OPTION}
-        parts = [
-            self._expand(Placed(option, f"{path}.{keyword}[{index}]"), followed, depth)
-            for index, option in enumerate(listed)
-        ]
+        places = [Placed(option, f"{path}.{keyword}[{index}]") for index, option in enumerate(listed)]
+        parts = [self._expand(place, followed, depth) for place in places]
         if keyword == "allOf":
             return parts
-        if keyword == "oneOf" and not _exclusive(parts):
-            self._report.relax(path, keyword, "options may hold together: one of them at least holds, not just one")
+        if keyword == "oneOf":
+            parts = self._exactly_one(placed, places, parts, followed, depth)
+        elif self._together:
+            parts = self._any_set(placed, parts)
         return [list({tuple(id(each.schema) for each in b): b for part in parts for b in part}.values())]
+
+    def _any_set(self, placed: Placed, parts: list[list[Branch]]) -> list[list[Branch]]:
+        """Every set of options that may hold together."""
+        if len(parts) > _MOST_TOGETHER:
+            self._report.narrow(placed.path, "anyOf", "only one option at a time says what is evaluated")
+            return parts
+        found = []
+        for size in range(len(parts), 0, -1):
+            for some in combinations(parts, size):
+                both: list[Branch] = [()]
+                for part in some:
+                    both = self._both(both, part, placed.path, "anyOf")
+                found.append(both)
+        return found
+
+    # -- oneOf, not, conditions ----------------------------------------------------------------------------------------
+
+    def _exactly_one(
+        self, placed: Placed, places: Sequence[Placed], parts: list[list[Branch]], followed: frozenset[str], depth: int
+    ) -> list[list[Branch]]:
+        """For each option its alternatives without those of the options that it does not exclude by itself."""
+        found = list(parts)
+        for index, part in enumerate(parts):
+            for other, place in enumerate(places):
+                if other == index or all(
+                    apart(left, right, self.direct) for left in part for right in parts[other]
+                ):
+                    continue
+                away = self._away(place, followed, depth)
+                apiece = None if away is None else [
+                    pair for left in found[index] for right in away if not contradicts(pair := left + right)
+                ]  # fmt: skip
+                if apiece is None or len(apiece) > _MOST:
+                    self._report.relax(placed.path, "oneOf", "options may hold together, and are not told apart")
+                else:
+                    found[index] = apiece
+        return found
+
+    def _away(self, place: Placed, followed: frozenset[str], depth: int) -> list[Branch] | None:
+        """What `place` does not admit, as branches; None if that cannot be said."""
+        options = self._opposite(place, followed)
+        if options is None:
+            return None
+        path = f"{place.path}.not"
+        parts = [self._expand(Placed(each, path), followed | {_OPTION}, depth + 1) for each in options]
+        return [branch for part in parts for branch in part]
+
+    def _excluded(self, placed: Placed, followed: frozenset[str], depth: int) -> list[Branch]:
+        found = self._away(Placed(placed.schema["not"], placed.path), followed, depth)
+        if found is None:
+            self._report.relax(placed.path, "not", "what this schema excludes is not taken out")
+            return [()]
+        return found
+
+    def _opposite(self, place: Placed, followed: frozenset[str]) -> Options | None:
+        """The opposite of a schema, references followed."""
+        schema = place.schema
+        key = (id(schema), "not")
+        if key in self._made:
+            return self._made[key][1]
+        found: Options | None
+        if isinstance(schema, Mapping) and "$ref" in schema:
+            name = f"not {schema['$ref']}"
+            target = None if name in followed else self.references.resolve(place)
+            found = None if target is None else self._opposite(target, followed | {name})
+            rest = Derived({key: value for key, value in schema.items() if key != "$ref"})
+            more = [] if self.references.alone else opposite(rest)
+            found = None if found is None or more is None else found + more
+        else:
+            found = opposite(schema)
+        self._made[key] = (schema, found)
+        return found
+
+    def _follows(self, placed: Placed, keyword: str) -> Options:
+        """What a condition stands for: lists of schemas, one from each holds."""
+        key = (id(placed.schema), keyword)
+        if key not in self._made:
+            make = self._if if keyword == "if" else self._dependencies
+            self._made[key] = (placed.schema, make(placed, keyword))
+        return self._made[key][1] or []
+
+    def _if(self, placed: Placed, _: str) -> Options:
+        schema = placed.schema
+        condition, then, other = schema["if"], schema.get("then", True), schema.get("else", True)
+        if then is True and other is True:
+            return []
+        if self._opposite(Placed(condition, placed.path), frozenset()) is None:
+            self._report.relax(placed.path, "if", "what this condition excludes is not known, so `else` may always hold")
+            return [[Derived({"allOf": [condition, then]}), other]]
+        return [[Derived({"allOf": [condition, then]}), Derived({"allOf": [negated(condition), other]})]]
+
+    def _dependencies(self, placed: Placed, keyword: str) -> Options:
+        listed = placed.schema[keyword]
+        if not isinstance(listed, Mapping):
+            self._report.malformed(placed.path, keyword, "an object")
+            return []
+        return [
+            [Derived({"properties": {name: False}}), Derived({"allOf": [Derived({"required": [name]}), child]})]
+            for name, child in listed.items()
+            if isinstance(name, str) and child is not True and not isinstance(child, list)
+        ]
+
+    def _evaluating(self, placed: Placed, followed: frozenset[str], depth: int) -> list[Branch]:
+        """A schema that says what is to be of all that its parts leave unevaluated."""
+        before, self._together = self._together, True
+        try:
+            found = self._combined(placed, followed, depth)
+        finally:
+            self._together = before
+        closed = []
+        for branch in found:
+            more: list[Placed] = []
+            for keyword, close in (("unevaluatedProperties", closed_properties), ("unevaluatedItems", closed_items)):
+                if placed.schema.get(keyword, True) is not True:
+                    over = close(branch, placed)
+                    if over is None:
+                        self._report.relax(placed.path, keyword, "which items `contains` evaluates is not followed")
+                    elif over:
+                        more.append(Placed(self._kept(over), f"{placed.path}.{keyword}"))
+            closed.append((*branch, *more))
+        return closed
+
+    def negated(self, schema: Any) -> Any:
+        """The schema that admits what `schema` does not, one and the same for each schema."""
+        key = (id(schema), "negated")
+        if key not in self._made:
+            self._made[key] = (schema, [negated(schema)])
+        return (self._made[key][1] or [True])[0]
+
+    def _kept(self, derived: Derived) -> Derived:
+        """Kept alive with the resolver: the identity of a schema names its place."""
+        self._made[id(derived), "kept"] = (derived, None)
+        return derived
 
     # -- references ----------------------------------------------------------------------------------------------------
 
-    def _reference(self, placed: Placed, followed: frozenset[str], depth: int) -> list[Branch]:
+    def _reference(self, placed: Placed, keyword: str, followed: frozenset[str], depth: int) -> list[Branch]:
         schema, path = placed
-        reference = schema["$ref"]
-        target = self.resolve(reference) if isinstance(reference, str) else None
+        reference = str(schema[keyword])
+        target = self.references.resolve(placed, keyword)
+        if target is None and keyword != "$ref":
+            self._report.relax(path, keyword, "who refers to this schema decides where it leads, which is not followed")
+            return [()]
         if target is None:
-            self._report.relax(path, "$ref", f"{str(reference)[:80]!r} is not found in this document")
-            return [()]
-        if reference in followed and _OPTION in followed:
+            if reference.startswith("#"):
+                self._report.relax(path, keyword, f"{reference[:80]!r} is not found in this document")
+                return [()]
+            reason = f"{reference[:200]!r} is not in this document, and nothing is fetched"
+            self.blocked = Refusal(path, keyword, reason)
+            return []
+        name = f"{keyword} {id(target.schema)}"
+        if name in followed and _OPTION in followed:
             return []  # what the other options say is all there is
-        if reference in followed:
-            self._report.relax(path, "$ref", "the reference leads back to itself and says nothing")
+        if name in followed:
+            self._report.relax(path, keyword, "the reference leads back to itself and says nothing")
             return [()]
-        return self._expand(target, followed | {reference}, depth + 1)
-
-    def resolve(self, reference: str) -> Placed | None:
-        """The schema that a reference names: by a pointer or an anchor, in this document or in one embedded in it."""
-        address, _, fragment = reference.partition("#")
-        fragment = unquote(fragment)
-        if fragment and not fragment.startswith("/"):
-            return self._named.get(f"#{fragment}")
-        root = self._named.get(address) if address else Placed(self._document, "$")
-        return None if root is None else _pointed(root, fragment)
-
-    @cached_property
-    def _named(self) -> dict[str, Placed]:
-        """The schemas of the document by `$id` and, behind a `#`, by `$anchor`."""
-        found: dict[str, Placed] = {}
-        seen: set[int] = set()
-        todo = [Placed(self._document, "$")]
-        for placed in todo:
-            place, path = placed
-            if id(place) in seen or not isinstance(place, (Mapping, list)):
-                continue
-            seen.add(id(place))
-            if isinstance(place, list):
-                todo += [Placed(below, f"{path}[{index}]") for index, below in enumerate(place)]
-                continue
-            todo += [Placed(below, path + step(str(key))) for key, below in place.items()]
-            for keyword, mark in (("$id", ""), ("id", ""), ("$anchor", "#"), ("$dynamicAnchor", "#")):
-                if isinstance(place.get(keyword), str):
-                    name = mark + place[keyword]
-                    found.setdefault(name if name.startswith("#") else name.rstrip("#"), placed)
-        return found
+        return self._expand(target, followed | {name}, depth + 1)
 
     def direct(self, placed: Placed) -> Placed:
         """The end of a chain of bare references: so that equal places are one place."""
         seen = set()
         while isinstance(placed.schema, Mapping) and placed.schema.keys() == {"$ref"}:
-            reference = placed.schema["$ref"]
-            if not isinstance(reference, str) or reference in seen:
+            if id(placed.schema) in seen:
                 return placed
-            seen.add(reference)
-            target = self.resolve(reference)
+            seen.add(id(placed.schema))
+            target = self.references.resolve(placed)
             if target is None:
                 return placed
             self._report.read(placed)
             placed = target
         return placed
-
-
-def _pointed(root: Placed, fragment: str) -> Placed | None:
-    """Where a JSON pointer leads."""
-    target, path = root
-    for part in fragment.split("/")[1:] if fragment.startswith("/") else ():
-        name = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(target, Mapping) and name in target:
-            target, path = target[name], path + step(name)
-        elif isinstance(target, list) and name.isdecimal() and int(name) < len(target):
-            target, path = target[int(name)], f"{path}[{int(name)}]"
-        else:
-            return None
-    return Placed(target, path)
-
-
-# -- oneOf -------------------------------------------------------------------------------------------------------------
-
-
-def _exclusive(options: Sequence[list[Branch]]) -> bool:
-    """Whether no value satisfies two of the options, as far as types and listed values tell."""
-    return all(
-        _apart(left, right) for one, other in combinations(options, 2) for left in one for right in other
-    )
-
-
-def _apart(left: Branch, right: Branch) -> bool:
-    one, other = _values(left), _values(right)
-    if one is not None and other is not None:
-        return one.isdisjoint(other)
-    shared = _types(left) & _types(right)
-    return not shared or (shared == {"object"} and _told_apart_by_member(left, right))
-
-
-def _types(branch: Branch) -> frozenset[str]:
-    types = admitted(branch)
-    for schema, _ in branch:
-        values = listed_values(schema)
-        if values is not None:
-            listed: frozenset[str] = frozenset().union(*(type_of(value) for value in values))
-            types &= listed | ({"integer"} if "number" in listed else frozenset())
-    return types
-
-
-def _values(branch: Branch) -> frozenset[Any] | None:
-    for schema, _ in branch:
-        values = listed_values(schema)
-        if values is not None:
-            return frozenset(canonical(value) for value in values)
-    return None
-
-
-def _told_apart_by_member(left: Branch, right: Branch) -> bool:
-    one, other = _discriminators(left), _discriminators(right)
-    return any(one[name].isdisjoint(other[name]) for name in one.keys() & other.keys())
-
-
-def _discriminators(branch: Branch) -> dict[str, frozenset[Any]]:
-    """Required members of which the values are listed."""
-    required = {
-        name for schema, _ in branch for name in _list(schema.get("required")) if isinstance(name, str)
-    }
-    found = {}
-    for schema, path in branch:
-        properties = schema.get("properties")
-        for name in required & properties.keys() if isinstance(properties, Mapping) else ():
-            child = properties[name]
-            values = _values((Placed(child, path),)) if isinstance(child, Mapping) else None
-            if values is not None:
-                found[name] = values
-    return found
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -25,13 +25,13 @@ from ..grammar.spelling import ObjectShape, Spelling
 from .arrays import ArrayPlan
 from .context import Context
 from .forms import Forms
-from .keywords import ANNOTATIONS, PLAIN_SCALAR
+from .keywords import ANNOTATIONS, PLAIN_SCALAR, Own
 from .literals import Literals
 from .numbers import numbers
 from .objects import REPEATED, ObjectPlan
 from .options import SchemaOptions
 from .report import CompiledSchema, Placed, Refusal
-from .stated import Branch, Types, admitted, listed_values, types_as_read
+from .stated import Branch, Types, admitted, listed_values, type_of, types_as_read
 from .strings import strings
 
 __all__ = ["SchemaOptions", "compile_arguments", "compile_value"]
@@ -95,7 +95,7 @@ class _Run:
     def __init__(self, rest: Context, dead: frozenset[Hashable]) -> None:
         self.rest, self.dead = rest, dead
         self.definitions = Definitions()
-        self.literals = Literals(rest.report, rest.checker, rest.options)
+        self.literals = Literals(rest)
         self._nodes: dict[Hashable, _Node] = {}
         self._open: dict[int, bool] = {}  # id of a node whose parts are being compiled -> whether it was met again
 
@@ -155,6 +155,8 @@ class _Run:
     def _expand(self, node: _Node) -> None:
         node.branches = self.rest.resolver.branches(node.schemas)
         forms = node.forms
+        if self.rest.resolver.blocked is not None:
+            node.ways.append(self.rest.resolver.blocked)
         if not forms.arguments and any(
             all(schema.keys() <= ANNOTATIONS for schema, _ in branch) for branch in node.branches
         ):
@@ -171,7 +173,7 @@ class _Run:
 
     def _anything(self, forms: Forms, path: str) -> Expr:
         """Any value. The keys of its objects are free, which is reported."""
-        self.rest.report.relax(path, "additionalProperties", REPEATED, always=True)
+        self.rest.report.note(path, "additionalProperties", REPEATED)
         return forms.anything
 
     def _ways(self, node: _Node, branch: Branch, read: Types) -> None:
@@ -180,6 +182,7 @@ class _Run:
             node.ways.append(self.literals.build(branch, forms, read))
             return
         types = admitted(branch)
+        self._relax_excluded(branch, types)
         for name in _ORDER:
             if name not in types or (name == "integer" and "number" in types):
                 continue
@@ -189,17 +192,37 @@ class _Run:
             elif name == "object":
                 node.ways.append(ObjectPlan(branch, forms, node.path, self.rest))
             elif name == "array":
-                node.ways.append(ArrayPlan(branch, forms, node.path, report))
+                node.ways.append(ArrayPlan(branch, forms, node.path, self.rest, self.literals))
             elif name == "string":
-                node.ways.append(strings(branch, forms, read, report, limits))
+                node.ways.append(strings(branch, forms, read, self.rest))
                 self._note_unions(node, read)
             elif name in ("integer", "number"):
                 node.ways.append(numbers(name, branch, forms, report, limits))
             else:
-                node.ways.append(forms.plain(name))
+                node.ways.append(self._words(name, branch, forms))
         if not types & (forms.types | {"integer"}):
             reason = "arguments are an object" if types else "the types exclude each other"
             node.ways.append(Refusal(node.path, "type", reason))
+
+    def _words(self, name: str, branch: Branch, forms: Forms) -> Expr | Refusal:
+        """`null`, or the truth values, those left out that the branch excludes."""
+        away = [value for schema, _ in branch for value in schema.get(Own.EXCLUDED, ())]
+        if name == "null":
+            return Refusal(branch[0].path, "enum", "null is excluded") if None in away else forms.plain(name)
+        gone = {value for value in away if isinstance(value, bool)}
+        if not gone:
+            return forms.plain(name)
+        return alt(forms.word(word) for word, value in (("true", True), ("false", False)) if value not in gone)
+
+    def _relax_excluded(self, branch: Branch, types: frozenset[str]) -> None:
+        """Lists and objects that are excluded one by one are not taken out, but for the empty ones."""
+        for placed in branch:
+            for value in placed.schema.get(Own.EXCLUDED, ()):
+                if not value or not isinstance(value, (list, Mapping)) or type_of(value).isdisjoint(types):
+                    continue
+                others = [each for each in branch if each is not placed]
+                if all(self.rest.checker.satisfies(value, each) for each in others):
+                    self.rest.report.relax(placed.path, "not", "an object or a list is not taken out as a whole")
 
     def _note_unions(self, node: _Node, read: Types) -> None:
         """Say where a string is not written because it might be read as something else."""

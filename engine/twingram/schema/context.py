@@ -25,4 +25,4 @@ class Context:
         self.options, self.limits = options, options.limits
         self.report = Report(tool, strict=options.on_unsupported == "error")
         self.resolver = Resolver(document, self.report, self.limits)
-        self.checker = Checker(self.resolver, self.report, self.limits)
+        self.checker = Checker(self.resolver, self.report, self.limits, formats=options.formats)

@@ -11,6 +11,7 @@ Cost: a few milliseconds, once for each rule of values.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 from ..automaton.choice import alt, maybe
@@ -25,7 +26,7 @@ from ..limits import Limits
 from .readings import read_as
 from .stated import Types
 
-__all__ = ["Forms", "both"]
+__all__ = ["Forms", "both", "row_of", "without_texts"]
 
 _OTHER_TYPES = frozenset({"null", "boolean", "integer", "number", "array", "object"})
 
@@ -133,13 +134,7 @@ class Forms:
             key = self.object.key
             if not declared:
                 return key.body
-            if key.table == "raw":
-                taken = literals((name.encode("utf-8", "surrogatepass") for name in declared), limits=limits)
-                found = difference(key.body, taken, limits=limits)
-            else:
-                pattern = f"^(?:{'|'.join(map(_escaped, declared))})$"
-                left = pattern_dfa(pattern, spelling=key.table, negate=True, limits=limits)
-                found = intersect(key.body, left, limits=limits)
+            found = without_texts(key.body, declared, key.table, limits)
             if len(self._keys) >= 256:
                 self._keys.clear()
             self._keys[declared] = found
@@ -230,6 +225,15 @@ def row_of(item: Expr, separator: Expr, low: int, high: int | None) -> Expr:
 def both(one: Dfa, other: Dfa, limits: Limits | None = None) -> Dfa:
     """What two automata share; boundary flags of the first."""
     return intersect(one, other) if limits is None else intersect(one, other, limits=limits)
+
+
+def without_texts(body: Dfa, values: Sequence[str], table: str, limits: Limits) -> Dfa:
+    """The texts of `body` that stand for none of the values, however those are spelt."""
+    if table == "raw":
+        taken = literals((value.encode("utf-8", "surrogatepass") for value in values), limits=limits)
+        return difference(body, taken, limits=limits)
+    pattern = f"^(?:{'|'.join(map(_escaped, values))})$"
+    return intersect(body, pattern_dfa(pattern, spelling=table, negate=True, limits=limits), limits=limits)
 
 
 @lru_cache(maxsize=256)

@@ -12,23 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..automaton.dfa import Dfa, literals
+from ..automaton.dfa import Dfa, literals, union
 from ..automaton.expression import INFINITE
 from ..automaton.regex import RegexError, pattern_dfa
 from ..errors import LimitExceeded
 from .context import Context
 from .forms import Forms, both
-from .keywords import ANNOTATIONS
 from .report import Placed, step
 from .stated import Branch, admitted, listed_values
-from .strings import narrowed_by
+from .strings import Narrowed, narrowed_by
 
 __all__ = ["FreeKeys", "KeyRule"]
 
 _MOST_CLASSES = 32
-_OF_NAMES = ANNOTATIONS | {"type", "pattern", "minLength", "maxLength", "enum", "const"}
 
 
 class FreeKeys(NamedTuple):
@@ -144,28 +142,30 @@ class KeyRule:
             if not own and schema.get("additionalProperties", True) is not True:
                 yield Placed(schema["additionalProperties"], f"{path}.additionalProperties")
 
-    def _named(self, body: Dfa) -> tuple[Dfa, int, int]:
-        """The keys that `propertyNames` leave, and their lengths."""
-        low, high = 0, INFINITE
+    def _named(self, body: Dfa) -> Narrowed:
+        """The keys that `propertyNames` leave."""
+        found = Narrowed(body, 0, INFINITE)
         for schema, path in self.branch if self.named else ():
-            placed = Placed(schema["propertyNames"], f"{path}.propertyNames") if "propertyNames" in schema else None
-            if placed is None or placed.schema is True:
-                continue
-            if not isinstance(placed.schema, Mapping) or "string" not in admitted((placed,)):
-                body = literals(())
-                continue
-            self.rest.resolver.check(placed)
-            body, least, most = self._name_texts(placed, body)
-            low, high = max(low, least), min(high, most)
-        return body, low, high
+            if schema.get("propertyNames", True) is not True:
+                found = self._name_texts(Placed(schema["propertyNames"], f"{path}.propertyNames"), found)
+        return found
 
-    def _name_texts(self, placed: Placed, body: Dfa) -> tuple[Dfa, int, int]:
-        schema: Mapping[str, Any] = placed.schema
-        key = self.forms.object.key
-        for keyword in schema.keys() - _OF_NAMES:
-            self.rest.report.relax(placed.path, str(keyword), "not enforced for keys that are not declared")
-        values = listed_values(schema)
-        if values is not None:
-            spelt = (key.spell(value) for value in values if isinstance(value, str))
-            body = both(literals(text for text in spelt if text is not None), body)
-        return narrowed_by((placed,), body, key.table, self.rest.report, self.rest.limits)
+    def _name_texts(self, placed: Placed, found: Narrowed) -> Narrowed:
+        branches = [b for b in self.rest.resolver.branches([placed]) if "string" in admitted(b)]
+        kinds = [self._name_branch(branch, found) for branch in branches]
+        if len({kind[1:] for kind in kinds}) > 1:
+            self.rest.report.relax(placed.path, "propertyNames", "names of several kinds and lengths are not told apart")
+            return found
+        if not kinds:
+            return found._replace(dfa=literals(()))
+        return kinds[0]._replace(dfa=union(*(kind.dfa for kind in kinds), limits=self.rest.limits))
+
+    def _name_branch(self, branch: Branch, found: Narrowed) -> Narrowed:
+        key, body = self.forms.object.key, found.dfa
+        for schema, _ in branch:
+            values = listed_values(schema)
+            if values is not None:
+                spelt = (key.spell(value) for value in values if isinstance(value, str))
+                body = both(literals(text for text in spelt if text is not None), body)
+        made = narrowed_by(branch, body, key.table, self.rest)
+        return made._replace(low=max(made.low, found.low), high=min(made.high, found.high))

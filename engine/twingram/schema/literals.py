@@ -20,11 +20,10 @@ from ..automaton.choice import alt, words
 from ..automaton.expression import EMPTY, NOTHING, Expr, seq
 from ..automaton.members import ObjectTemplate
 from ..errors import LimitExceeded
+from .context import Context
 from .forms import Forms
-from .options import SchemaOptions
 from .readings import read_as
-from .report import Placed, Refusal, Report
-from .satisfies import Checker
+from .report import Placed, Refusal
 from .stated import Branch, Types, canonical, listed_values, type_of
 
 __all__ = ["Literals", "ranks_of"]
@@ -35,8 +34,9 @@ _DEEPEST = 100  # nesting of a listed value
 class Literals:
     """Writes listed values for one compilation."""
 
-    def __init__(self, report: Report, checker: Checker, options: SchemaOptions) -> None:
-        self._report, self._checker, self._options = report, checker, options
+    def __init__(self, rest: Context) -> None:
+        self._report, self._checker, self._options = rest.report, rest.checker, rest.options
+        self._resolver = rest.resolver
 
     def build(self, branch: Branch, forms: Forms, read: Types) -> Expr | Refusal:
         """The listed values that a branch admits."""
@@ -49,6 +49,24 @@ class Literals:
                 self._report.refuse(refusal)
             return expr
         return refused[0] if refused else Refusal(path, keyword, "no listed value satisfies the other keywords")
+
+    def alternatives(self, schemas: Sequence[Placed], forms: Forms) -> tuple[Expr, list[tuple[bytes, Expr]]] | None:
+        """Enumerated texts, or enumerated numbers: what stands before them, and each with what follows it. None where
+        the schemas enumerate no values, or values of several types. Values that cannot be written are passed over."""
+        values: dict[Any, Any] = {}
+        for branch in self._resolver.branches(schemas):
+            source = next((placed for placed in branch if listed_values(placed.schema) is not None), None)
+            if source is None:
+                return None
+            values.update((canonical(value), value) for value in self._admitted(branch, source))
+        if all(isinstance(value, str) for value in values.values()) and "string" in forms.types:
+            spelt = [self._text(value, forms, None) for value in values.values()]
+            return forms.string.before, [(text, forms.string.after) for text in spelt if isinstance(text, bytes)]
+        if "number" in forms.types and all(type(value) in (int, float) for value in values.values()):
+            before, after, terminal = forms.number
+            digits = [_spelt(value) for value in values.values()]
+            return before, [(text, after) for text in digits if text is not None and terminal.matches(text)]
+        return None
 
     def _admitted(self, branch: Branch, source: Placed) -> Iterator[Any]:
         values = listed_values(source.schema) or []
@@ -146,11 +164,18 @@ def read_types(read: Types) -> frozenset[str]:
 
 
 def _number(value: int | float, forms: Forms) -> Expr:  # noqa: PYI041  an integer is no float here
-    if "number" not in forms.types or (isinstance(value, float) and not math.isfinite(value)):
+    spelt = _spelt(value)
+    if "number" not in forms.types or spelt is None:
         return NOTHING
     before, after, terminal = forms.number
-    spelt = repr(value).encode() if isinstance(value, float) else _digits(value)
     return seq(before, words([(spelt, after)])) if terminal.matches(spelt) else NOTHING
+
+
+def _spelt(value: int | float) -> bytes | None:  # noqa: PYI041
+    """A number as Python writes it; None if JSON has no such number."""
+    if isinstance(value, float):
+        return repr(value).encode() if math.isfinite(value) else None
+    return _digits(value)
 
 
 def _digits(value: int) -> bytes:

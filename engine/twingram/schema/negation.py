@@ -29,6 +29,8 @@ def negated(schema: Any) -> Any:
     """The schema `{"not": schema}`, without the detour where there is one."""
     if isinstance(schema, bool):
         return not schema
+    if isinstance(schema, Mapping) and schema.keys() <= ANNOTATIONS:
+        return False
     if isinstance(schema, Mapping) and set(schema) - ANNOTATIONS == {"not"}:
         return schema["not"]
     return Derived({"not": schema})
@@ -82,15 +84,15 @@ def _most(kind: str, keyword: str, other: str) -> Callable[[Mapping[Any, Any]], 
     return rule
 
 
-def _bound(keyword: str, opposite_of: str, flag: str = "") -> Callable[[Mapping[Any, Any]], Options | None]:
+def _bound(keyword: str, beyond: str, flag: str = "") -> Callable[[Mapping[Any, Any]], Options | None]:
     def rule(schema: Mapping[Any, Any]) -> Options | None:
         value = schema[keyword]
         if isinstance(value, bool):
             return []  # draft 4: a flag of the inclusive form, which has it
         if not isinstance(value, (int, float)):
             return None
-        strict = flag and schema.get(flag) is True
-        return [_of("number", **{keyword.replace("m", "M", 1) if False else _STRICT[opposite_of] if strict else opposite_of: value})]
+        strict = bool(flag) and schema.get(flag) is True
+        return [_of("number", **{_STRICT[beyond] if strict else beyond: value})]
 
     return rule
 
@@ -181,10 +183,10 @@ def _items(schema: Mapping[Any, Any]) -> Options | None:
     if isinstance(items, list):
         rest = schema.get("additionalItems", True)
         return None if isinstance(rest, Mapping) and rest else _positions(items, rest is False)
-    if schema.get("prefixItems"):
-        return None if items is not False and negated(items) is not False else []  # see `_prefix`
     other = negated(items)
-    return [] if other is False else [_of("array", contains=other)]
+    if other is False or (items is False and schema.get("prefixItems")):
+        return []  # in the latter case see `_prefix`
+    return [_of("array", contains=other)] if not schema.get("prefixItems") else None
 
 
 def _prefix(schema: Mapping[Any, Any]) -> Options | None:
@@ -236,6 +238,10 @@ def _if(schema: Mapping[Any, Any]) -> Options | None:
     return found
 
 
+def _additional(schema: Mapping[Any, Any]) -> Options | None:
+    return [] if negated(schema["additionalProperties"]) is False else None
+
+
 def _nothing(_: Mapping[Any, Any]) -> Options | None:
     return []
 
@@ -261,6 +267,7 @@ _RULES: dict[Any, Callable[[Mapping[Any, Any]], Options | None]] = {
     "contains": _contains,
     "minProperties": _least("object", "minProperties", "maxProperties"),
     "maxProperties": _most("object", "maxProperties", "minProperties"),
+    "additionalProperties": _additional,
     "required": _required,
     "properties": _properties,
     "dependentRequired": _dependent_required,

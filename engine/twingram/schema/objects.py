@@ -23,13 +23,15 @@ from .bounds import greatest, least
 from .context import Context
 from .forms import Forms
 from .keys import FreeKeys, KeyRule
+from .keywords import Derived, Own
 from .literals import ranks_of
 from .report import Placed, Refusal, step
+from .satisfies import needs_of
 from .stated import Branch
 
 __all__ = ["REPEATED", "ObjectPlan"]
 
-REPEATED = "keys that are not declared may be written more than once"
+REPEATED = "a key that is not declared may be written more than once; the last value counts"
 
 
 class Member(NamedTuple):
@@ -50,6 +52,7 @@ class ObjectPlan:
         self.parts: list[tuple[Placed, ...]] = []
         self.members: list[Member] = []
         self.keys = KeyRule(branch, forms, rest)
+        self.needs: dict[str, set[str]] = {}  # name -> the members that it asks for
         self._declare()
         self.free: list[FreeKeys] = self._free_keys()
         self.parts += [free.values for free in self.free]
@@ -78,6 +81,7 @@ class ObjectPlan:
                 self.report.malformed(path, "properties", "an object")
         for name, path in required.items():
             listed.setdefault(name, f"{path}.required")
+        self._depend(listed)
         spell = self.forms.object.key.spell
         for name, path in listed.items():
             spelt = spell(name)
@@ -96,6 +100,15 @@ class ObjectPlan:
                 self.report.malformed(path, "required", "a list of names")
         return found
 
+    def _depend(self, listed: dict[str, str]) -> None:
+        """Note which members ask for which. Both are declared then, unless the asking one cannot be written at all."""
+        for schema, path in self.branch:
+            for name, needed in needs_of(schema):
+                if name in listed or not self._closed:
+                    self.needs.setdefault(name, set()).update(needed)
+                    for each in (name, *needed):
+                        listed.setdefault(each, f"{path}.dependentRequired")
+
     # -- free keys -----------------------------------------------------------------------------------------------------
 
     @property
@@ -107,13 +120,15 @@ class ObjectPlan:
         if self.options.additional_properties == "schema":
             return False
         return any(
-            schema.get("properties") or (self.forms.arguments and _no_parameters(schema)) for schema, _ in self.branch
+            schema.get("properties") or (self.forms.arguments and _no_parameters(schema))
+            for schema, _ in self.branch
+            if not isinstance(schema, Derived)
         )
 
     def _free_keys(self) -> list[FreeKeys]:
         if self._closed:
             for schema, path in self.branch:
-                if "properties" not in schema:
+                if "properties" not in schema or isinstance(schema, Derived):
                     continue
                 if schema.get("additionalProperties", True) is not False:
                     self.report.narrow(path, "additionalProperties", "only the declared members are written")
@@ -126,30 +141,74 @@ class ObjectPlan:
 
     def build(self, exprs: Sequence[Expr], refusals: Sequence[Refusal | None]) -> Expr | Refusal:
         """The expression, once the parts are compiled."""
-        names: list[str] = []
-        entries: list[tuple[bytes, Expr, bool]] = []
+        written: list[tuple[Member, Expr]] = []
+        left_out: dict[str, Refusal] = {}
         for member, expr, refusal in zip(self.members, exprs, refusals, strict=False):
             why = self._unwritable(member, expr, refusal)
             if why is None:
-                assert member.spelt is not None
-                names.append(member.name)
-                entries.append((member.spelt, self.forms.after_key(expr), member.required))
-            elif member.required:
-                return why
+                written.append((member, expr))
             else:
+                left_out[member.name] = why
+        self._leave_out_askers(written, left_out)
+        for member in self.members:
+            why = left_out.get(member.name)
+            if why is not None and member.required:
+                return why
+            if why is not None and why.keyword:
                 self.report.refuse(why._replace(reason=f"{why.reason}; the member is left out"))
-        most = least(self.branch, "maxProperties", self.report)
-        free = self._free(exprs[len(self.members) :]) if most != 0 else NOTHING
-        wrong = self._count(entries, free, most)
-        if wrong is not None:
-            return wrong
-        if most == 0:
-            names, entries = [], []
+        return self._object(written, self._free(exprs[len(self.members) :]))
+
+    def _leave_out_askers(self, written: list[tuple[Member, Expr]], left_out: dict[str, Refusal]) -> None:
+        """A member that asks for one that cannot be written cannot be written either."""
+        while True:
+            asking = [each for each in written if not self.needs.get(each[0].name, set()).isdisjoint(left_out)]
+            if not asking:
+                return
+            for member, expr in asking:
+                written.remove((member, expr))
+                left_out[member.name] = Refusal(member.path, "dependentRequired", "what it asks for cannot be written")
+
+    def _object(self, written: list[tuple[Member, Expr]], free: Expr) -> Expr | Refusal:
+        entries = []
+        for member, expr in written:
+            assert member.spelt is not None
+            entries.append((member.spelt, self.forms.after_key(expr), member.required))
+        low, high = self._counts(entries, free)
+        place = {member.name: index for index, (member, _) in enumerate(written)}
+        needs = [[place[name] for name in self.needs.get(m.name, ()) if name in place] for m, _ in written]
         template = ObjectTemplate(
-            entries, before=self.forms.before_key, separator=self.forms.object.separator,
-            free=free, order=ranks_of(names, self.options.key_order),
+            entries, before=self.forms.before_key, separator=self.forms.object.separator, free=free,
+            order=ranks_of([member.name for member, _ in written], self.options.key_order),
+            least=low, most=high, needs=needs if self.needs else (),
         )  # fmt: skip
-        return self.forms.object_of(template)
+        found = self.forms.object_of(template)
+        return found if found is not NOTHING else self._miscounted(entries, low, high)
+
+    def _counts(self, entries: Sequence[tuple[bytes, Expr, bool]], free: Expr) -> tuple[int, int]:
+        """How many members there are, as far as that is not plain from the members themselves."""
+        low, high = greatest(self.branch, "minProperties", self.report), least(self.branch, "maxProperties", self.report)
+        needed = sum(required for _, _, required in entries)
+        if any({} in _excluded(schema) for schema, _ in self.branch):
+            low = max(low, 1)
+        if low > needed and self.needs and (high is not None or self.options.key_order != "any"):
+            self._mark("minProperties", "members are not counted where some ask for others")
+            low = 0
+        if low > max(needed, 1) and free is not NOTHING:
+            self._mark("minProperties", "a key that is not declared may be written twice, and is counted twice then")
+        most = INFINITE if high is None or (free is NOTHING and high >= len(entries)) else max(high, 0)
+        if high is not None and high < 0:
+            most = -1
+        return (low if low > needed else 0), most
+
+    def _mark(self, keyword: str, reason: str) -> None:
+        path = next((path for schema, path in self.branch if keyword in schema), self.path)
+        self.report.relax(path, keyword, reason)
+
+    def _miscounted(self, entries: Sequence[tuple[bytes, Expr, bool]], low: int, high: int) -> Refusal:
+        needed = sum(required for _, _, required in entries)
+        if high < needed:
+            return Refusal(self.path, "maxProperties", f"{needed} members are required")
+        return Refusal(self.path, "minProperties", f"only {min(len(entries), high)} members can be written")
 
     def _unwritable(self, member: Member, expr: Expr, refusal: Refusal | None) -> Refusal | None:
         """Why a member cannot be written, if so."""
@@ -159,6 +218,8 @@ class ObjectPlan:
             return Refusal(member.path, "propertyNames", f"the key {member.name!r} is not admitted")
         if expr is not NOTHING:
             return None
+        if refusal is None and all(placed.schema is False for placed in self.keys.values_of(member.name)):
+            return Refusal(member.path, "", "it is excluded")
         return refusal or Refusal(member.path, "properties", "nothing satisfies this")
 
     def _free(self, exprs: Sequence[Expr]) -> Expr:
@@ -171,27 +232,13 @@ class ObjectPlan:
                 ways.append(seq(key, self.forms.after_key(expr)))
         found = alt(ways)
         if found is not NOTHING:
-            self.report.relax(self.path, "additionalProperties", REPEATED, always=True)
+            self.report.note(self.path, "additionalProperties", REPEATED)
         return found
 
-    def _count(self, entries: list[tuple[bytes, Expr, bool]], free: Expr, high: int | None) -> Refusal | None:
-        """Hold `minProperties` and `maxProperties` where the declared members decide them."""
-        low = greatest(self.branch, "minProperties", self.report)
-        needed = sum(required for _, _, required in entries)
-        if high is not None and high < needed:
-            return Refusal(self.path, "maxProperties", f"{needed} members are required")
-        writable = 0 if high == 0 else len(entries)
-        if free is NOTHING and low > writable:
-            return Refusal(self.path, "minProperties", f"only {writable} members can be written")
-        if low > needed:
-            self._uncounted("minProperties")
-        if high is not None and (free is not NOTHING or high < writable):
-            self._uncounted("maxProperties")
-        return None
 
-    def _uncounted(self, keyword: str) -> None:
-        path = next(path for schema, path in self.branch if keyword in schema)
-        self.report.relax(path, keyword, "members are not counted")
+def _excluded(schema: Mapping[Any, Any]) -> Sequence[Any]:
+    found: Sequence[Any] = schema.get(Own.EXCLUDED, ())
+    return found
 
 
 def _no_parameters(schema: Mapping[str, Any]) -> bool:

@@ -28,6 +28,8 @@ class SchemaOptions:
     """`declared`: where a schema lists properties, only they are written. `schema`: what the schema says."""
     on_unsupported: str = "relax"
     """`relax`: a keyword that cannot be enforced is reported. `error`: it is refused."""
+    formats: bool = True
+    """Whether `format` restricts texts, or only describes them."""
     limits: Limits = field(default=DEFAULT_LIMITS)
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ Cost: compiling leaves one reference a schema and one entry a mark; findings are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -69,6 +69,10 @@ class Report:
     def narrow(self, path: str, keyword: str, reason: str) -> None:
         self._marks.setdefault((path, keyword, "narrowed"), reason)
 
+    def note(self, path: str, keyword: str, reason: str) -> None:
+        """The mask says of values what the schema says; this is how."""
+        self._marks.setdefault((path, keyword, "enforced"), reason)
+
     def relax(self, path: str, keyword: str, reason: str, *, always: bool = False) -> None:
         """The mask is larger than the schema. `always`: no request can avoid it, so that it is never an error."""
         if self.strict and not always:
@@ -93,11 +97,16 @@ class Report:
             schema, path = placed.placed
             for keyword in schema:
                 if keyword not in ANNOTATIONS and not str(keyword).startswith("x-"):
-                    rows = marks.pop((path, keyword), (("enforced", ""),))
-                    found += [Finding(self.tool, path, keyword, status, reason) for status, reason in rows]
+                    rows = marks.pop((path, str(keyword)), (("enforced", ""),))
+                    found += [Finding(self.tool, path, str(keyword), *row) for row in _told(rows)]
         for (path, keyword), left in marks.items():
-            found += [Finding(self.tool, path, keyword, status, reason) for status, reason in left]
+            found += [Finding(self.tool, path, keyword, *row) for row in _told(left)]
         return tuple(found)
+
+
+def _told(rows: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    """What is enforced is said only where nothing else is."""
+    return [row for row in rows if row[0] != "enforced"] or rows
 
 
 class _Same:

@@ -1,65 +1,124 @@
-"""Strings: lengths and patterns.
+"""Strings: lengths, patterns and formats.
 
 In: schemas that hold together, and the types that stand beside strings at the place. Out: the expression of the strings
-that satisfy `minLength`, `maxLength` and `pattern`, in the format's spelling.
+that satisfy `minLength`, `maxLength`, `pattern` and `format`, in the format's spelling.
 
 Lengths count characters of the value, however they are spelt. A pattern is searched for, as JSON Schema has it, and
-speaks of the value, not of its spelling. Where strings have no delimiters, a text that would be read as another
-admitted type is no string (`readings`).
+speaks of the value, not of its spelling; one that only counts characters (`^[a-z]{0,63}$`) is taken apart into a class
+and a length. Where strings have no delimiters, a text that would be read as another admitted type is no string
+(`readings`).
 Cost: one product of automata for each new pattern; lengths cost nothing until they are met.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ..automaton.counted import counted
 from ..automaton.dfa import Dfa
 from ..automaton.expression import INFINITE, NOTHING, Expr, seq, text
-from ..automaton.regex import RegexError, pattern_dfa
+from ..automaton.regex import RegexError, counted_pattern, pattern_dfa
 from ..errors import LimitExceeded
-from ..limits import Limits
 from .bounds import greatest, least
-from .forms import Forms, both
-from .keywords import PLAIN_SCALAR
-from .report import Refusal, Report
+from .context import Context
+from .formats import FORMATS, UNCHECKED
+from .forms import Forms, both, without_texts
+from .keywords import PLAIN_SCALAR, Own
+from .report import Placed, Refusal
 from .stated import Branch, Types
 
-__all__ = ["narrowed_by", "strings"]
+__all__ = ["Narrowed", "narrowed_by", "strings"]
 
 
-def strings(branch: Branch, forms: Forms, read: Types, report: Report, limits: Limits) -> Expr | Refusal:
+class Narrowed(NamedTuple):
+    """Texts of an automaton that have so many characters."""
+
+    dfa: Dfa
+    low: int
+    high: int
+
+    @property
+    def expr(self) -> Expr:
+        return text(self.dfa) if (self.low, self.high) == (0, INFINITE) else counted(self.dfa, self.low, self.high)
+
+
+def strings(branch: Branch, forms: Forms, read: Types, rest: Context) -> Expr | Refusal:
     """The strings of a branch."""
     body = forms.body(read)
     if all(schema.keys() <= PLAIN_SCALAR for schema, _ in branch):
         return forms.plain("string") if body is forms.string.body else forms.text(body)
-    dfa, low, high = narrowed_by(branch, body, forms.string.table, report, limits)
-    inner = counted(dfa, low, high) if (low, high) != (0, INFINITE) else text(dfa)
+    inner = narrowed_by(branch, body, forms.string.table, rest).expr
     if inner is NOTHING:
         return Refusal(branch[0].path, _blamed(branch), "no text that can be written satisfies this")
     return seq(forms.string.before, inner, forms.string.after)
 
 
-def narrowed_by(
-    branch: Branch, body: Dfa, table: str, report: Report, limits: Limits
-) -> tuple[Dfa, int, int]:
-    """The texts of `body` that match the patterns of a branch, and how many characters they may have."""
-    for schema, path in branch:
-        if "pattern" not in schema:
-            continue
-        pattern = schema["pattern"]
-        if not isinstance(pattern, str):
-            report.malformed(path, "pattern", "a text")
-            continue
-        try:
-            body = both(pattern_dfa(pattern, spelling=table, limits=limits), body, limits)
-        except RegexError as error:
-            report.relax(path, "pattern", error.construct)
-        except LimitExceeded as error:
-            report.relax(path, "pattern", str(error))
-    low = greatest(branch, "minLength", report)
-    high = least(branch, "maxLength", report)
-    return body, low, INFINITE if high is None else high
+def narrowed_by(branch: Branch, body: Dfa, table: str, rest: Context) -> Narrowed:
+    """The texts of `body` that satisfy the branch."""
+    found = Narrowed(body, greatest(branch, "minLength", rest.report), INFINITE)
+    for placed in branch:
+        schema = placed.schema
+        for keyword in ("pattern", Own.UNLIKE):
+            if keyword in schema:
+                found = _by_pattern(found, placed, keyword, table, rest)
+        for keyword in ("format", Own.UNFIT):
+            if keyword in schema:
+                found = _by_format(found, placed, keyword, table, rest)
+        listed = [value for value in schema.get(Own.EXCLUDED, ()) if isinstance(value, str)]
+        if listed:
+            found = found._replace(dfa=without_texts(found.dfa, listed, table, rest.limits))
+    high = least(branch, "maxLength", rest.report)
+    return found if high is None else found._replace(high=min(found.high, high))
+
+
+def _by_pattern(found: Narrowed, placed: Placed, keyword: str | Own, table: str, rest: Context) -> Narrowed:
+    schema, path = placed
+    pattern = schema[keyword]
+    if not isinstance(pattern, str):
+        rest.report.malformed(path, "pattern", "a text")
+        return found
+    try:
+        if keyword is Own.UNLIKE:
+            away = pattern_dfa(pattern, spelling=table, negate=True, limits=rest.limits)
+            return found._replace(dfa=both(away, found.dfa, rest.limits))
+        split = counted_pattern(pattern, spelling=table, limits=rest.limits)
+        if split is None:
+            like = pattern_dfa(pattern, spelling=table, limits=rest.limits)
+            return found._replace(dfa=both(like, found.dfa, rest.limits))
+        dfa, low, high = split
+        return Narrowed(
+            both(dfa, found.dfa, rest.limits), max(found.low, low), min(found.high, INFINITE if high is None else high)
+        )
+    except RegexError as error:
+        rest.report.relax(path, "pattern", error.construct)
+    except LimitExceeded as error:
+        rest.report.relax(path, "pattern", str(error))
+    return found
+
+
+def _by_format(found: Narrowed, placed: Placed, keyword: str | Own, table: str, rest: Context) -> Narrowed:
+    schema, path = placed
+    name = schema[keyword]
+    if not isinstance(name, str):
+        rest.report.malformed(path, "format", "a text")
+        return found
+    if not rest.options.formats:
+        rest.report.note(path, "format", "it describes only, as the request has it")
+        return found
+    if name in UNCHECKED:
+        rest.report.relax(path, "format", f"texts are not checked for being a {name}")
+        return found
+    form = FORMATS.get(name)
+    if form is None:
+        rest.report.note(path, "format", f"no format of JSON Schema is called {name[:40]!r}: it restricts nothing")
+        return found
+    away = keyword is Own.UNFIT
+    dfa = pattern_dfa(form.pattern, spelling=table, search=False, negate=away, limits=rest.limits)
+    found = found._replace(dfa=both(dfa, found.dfa, rest.limits))
+    return found if away or form.most is None else found._replace(high=min(found.high, form.most))
 
 
 def _blamed(branch: Branch) -> str:
-    found = [k for k in ("pattern", "minLength", "maxLength") if any(k in schema for schema, _ in branch)]
+    keywords = ("pattern", "format", "minLength", "maxLength")
+    found = [k for k in keywords if any(k in schema for schema, _ in branch)]
     return found[0] if found else "type"

@@ -14,11 +14,10 @@ become a character any more, as `codecs` decodes incrementally.
 
 from __future__ import annotations
 
-import secrets
-import string
 from codecs import utf_8_decode
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
+from uuid import uuid4
 
 from ..automaton.tags import Tag, TagKind
 from ..limits import DEFAULT_LIMITS, Limits
@@ -50,7 +49,6 @@ __all__ = ["DIRECT", "Emitter", "random_call_id"]
 DIRECT = frozenset({"content", "reasoning"})
 _OPEN, _CLOSE, _ABORT, _COMMIT = TagKind.OPEN, TagKind.CLOSE, TagKind.ABORT, TagKind.COMMIT  # an enum is slow to ask
 _CONTENT, _REASONING, _ESCAPED = Sink.CONTENT, Sink.REASONING, Sink.ESCAPED
-_LETTERS = string.ascii_letters + string.digits
 
 
 class _Request(NamedTuple):
@@ -65,7 +63,7 @@ class _Request(NamedTuple):
 
 
 def random_call_id() -> str:
-    return "call_" + "".join(secrets.choice(_LETTERS) for _ in range(24))
+    return "call_" + uuid4().hex[:24]
 
 
 class Emitter:

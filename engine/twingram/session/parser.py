@@ -55,6 +55,7 @@ class Parser:
         self._reader: Reader | None = None
         self._binding: TokenBinding | None = None
         self._builder = MessageBuilder()
+        self._unfolded: list[Delta] = []  # deltas that the builder has not seen yet
         self._finished = False
         self._ended = False  # a stop token was read
         self._unread = bytearray()  # what came after no reading was left
@@ -94,17 +95,19 @@ class Parser:
         elif self._binding is None:
             raise RequestError("this parser has been fed text; text and tokens cannot be mixed")
         self._check_open()
-        assert self._reader is not None
-        assert self._binding is not None
+        reader, binding = self._reader, self._binding
+        assert reader is not None
+        assert binding is not None
         out: list[Delta] = []
         for token in ids:
-            if self._ended:
-                break
-            out += self._token(int(token), self._reader, self._binding)
+            known = None if self._ended or self._unread else reader.state.pieces.get(token)
+            if known is not None:  # seen before at this state: the hot path, 0.5 us
+                reader.follow(known, binding.text(token))
+            elif not self._ended:
+                out += self._token(int(token), reader, binding)
         if not self._unread and not self._ended:
-            out += self._reader.deltas()
-        self._reader.forget()
-        return self._given(merge(out))
+            out += reader.deltas()
+        return self._given(out if len(out) < 2 else merge(out))
 
     def _token(self, token: int, reader: Reader, binding: TokenBinding) -> list[Delta]:
         if token in binding.stops:
@@ -119,7 +122,7 @@ class Parser:
         transition = binding.transition(reader.state, token)
         if transition is None:
             return self._dead(data)
-        reader.take(transition, data)
+        reader.follow(transition, data)
         return []
 
     def finish(self, reason: str | None = None) -> list[Delta]:
@@ -134,6 +137,8 @@ class Parser:
     @property
     def message(self) -> Message:
         """The message so far; complete once `finish` was called."""
+        self._builder.extend(self._unfolded)
+        self._unfolded.clear()
         return self._builder.message
 
     def spans(self) -> list[Span]:
@@ -168,7 +173,7 @@ class Parser:
         return self._reader.finish(reason)
 
     def _given(self, deltas: list[Delta]) -> list[Delta]:
-        self._builder.extend(deltas)
+        self._unfolded += deltas
         return deltas
 
 
@@ -177,7 +182,7 @@ def _read(reader: Reader, data: bytes) -> int:
     if len(data) <= _PIECE:
         transition = _piece(reader, data)
         if transition is not None:
-            reader.take(transition, data)
+            reader.follow(transition, data)
             return len(data)
     return reader.read(data)
 

@@ -44,6 +44,10 @@ class Reader:
     def take(self, transition: Transition, data: bytes) -> None:
         """Follow a transition that read `data`."""
         self._past.append((self.state, self.nodes, self.position))
+        self.follow(transition, data)
+
+    def follow(self, transition: Transition, data: bytes) -> None:
+        """As `take`, but not to be rolled back."""
         if transition.moves is not None:
             self.nodes = extend(self.nodes, transition.moves, self.position)
         self.state = transition.state
@@ -67,23 +71,20 @@ class Reader:
             state = step.state
         self.state, self.nodes, self.position = state, nodes, position + read
         self.text += data[:read]
-        self.forget()
         return read
-
-    def forget(self) -> None:
-        """Give up the way back: a parser never goes it."""
-        self._past.clear()
 
     def deltas(self) -> list[Delta]:
         """What has become certain since the last call."""
-        shared = common(self.nodes)
-        upto = first_after(self.nodes, shared, self.position)
-        return self._advance(shared, upto)
+        nodes = self.nodes
+        if len(nodes) == 1:  # no choice is open: everything read so far is certain
+            return self._advance(nodes[0], self.position)
+        shared = common(nodes)
+        return self._advance(shared, first_after(nodes, shared, self.position))
 
     def _advance(self, shared: Node, upto: int) -> list[Delta]:
         if shared is self._given and upto == self._upto:
             return []
-        events = collect(shared, self._given)
+        events = collect(shared, self._given) if shared is not self._given else ()
         out = self._emitter.advance(self.text, events, upto)
         self._given, self._upto = shared, upto
         return out

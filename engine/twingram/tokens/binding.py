@@ -21,7 +21,7 @@ __all__ = ["TokenBinding"]
 class TokenBinding:
     """Immutable once made; shared by all sessions of one compiled object."""
 
-    __slots__ = ("_bytes", "_ids", "_symbols", "alphabet", "spelt", "stops", "vocabulary")
+    __slots__ = ("_ids", "_symbols", "_texts", "alphabet", "spelt", "stops", "vocabulary")
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class TokenBinding:
         self.vocabulary, self.alphabet, self.spelt = vocabulary, alphabet, spelt
         self.stops = frozenset((*stops, *stops_after_call))
         self._symbols: dict[int, int] = {}
+        self._texts: dict[int, bytes] = {}  # of the tokens met so far, no more than the vocabulary has
         self._ids: dict[int, tuple[int, ...]] = {alphabet.end: tuple(stops)}
         self._ids[alphabet.end_after_call] = tuple(stops_after_call)
         for marker in alphabet.symbolic:
@@ -56,7 +57,11 @@ class TokenBinding:
 
     def text(self, token: int) -> bytes:
         """The decoded text of a token: the letters of a special one."""
-        return self.vocabulary.token_bytes(token)
+        try:
+            return self._texts[token]
+        except KeyError:
+            found = self._texts[token] = self.vocabulary.token_bytes(token)
+            return found
 
     def transition(self, state: State, token: int) -> Transition | None:
         """Where `state` goes with an ordinary token or a marker; None if it cannot go on. Stop tokens are not asked."""

@@ -1,0 +1,111 @@
+"""Whether two alternatives exclude each other.
+
+In: branches, or lists of them. Out: yes where types, listed values, or a member that one of them requires tell them
+apart; no where that is not known. A wrong no costs time, not exactness.
+Cost: pairs of schemas and of their shared members, a few levels deep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .report import Placed
+from .stated import Branch, admitted, canonical, listed_values, type_of
+
+__all__ = ["apart", "contradicts"]
+
+_LEVELS = 3
+Direct = Callable[[Placed], Placed]  # follows bare references
+
+
+def apart(left: Branch, right: Branch, direct: Direct, levels: int = _LEVELS) -> bool:
+    """Whether surely no value satisfies both."""
+    one, other = _values(left), _values(right)
+    if one is not None and other is not None:
+        return one.isdisjoint(other)
+    shared = _types(left) & _types(right)
+    if not shared:
+        return True
+    return shared == {"object"} and _by_member(left, right, direct, levels)
+
+
+def contradicts(branch: Branch) -> bool:
+    """Whether surely no value satisfies the branch: what it admits of types, or what it requires and forbids."""
+    if not admitted(branch):
+        return True
+    if admitted(branch) != {"object"}:
+        return False
+    forbidden = {
+        name
+        for schema, _ in branch
+        for name, child in _mapping(schema.get("properties")).items()
+        if child is False
+    }
+    return bool(forbidden) and not forbidden.isdisjoint(_required(branch))
+
+
+def _types(branch: Branch) -> frozenset[str]:
+    types = admitted(branch)
+    for schema, _ in branch:
+        values = listed_values(schema)
+        if values is not None:
+            listed: frozenset[str] = frozenset().union(*(type_of(value) for value in values))
+            types &= listed | ({"integer"} if "number" in listed else frozenset())
+    return types
+
+
+def _values(branch: Branch) -> frozenset[Any] | None:
+    for schema, _ in branch:
+        values = listed_values(schema)
+        if values is not None:
+            return frozenset(canonical(value) for value in values)
+    return None
+
+
+def _by_member(left: Branch, right: Branch, direct: Direct, levels: int) -> bool:
+    needs, others = _required(left), _required(right)
+    return (
+        any(_forbids(right, name) for name in needs)
+        or any(_forbids(left, name) for name in others)
+        or any(_members_apart(left, right, name, direct, levels) for name in needs | others)
+    )
+
+
+def _required(branch: Branch) -> set[str]:
+    return {
+        name for schema, _ in branch if isinstance(schema.get("required"), list) for name in schema["required"]
+        if isinstance(name, str)
+    }  # fmt: skip
+
+
+def _forbids(branch: Branch, name: str) -> bool:
+    for schema, _ in branch:
+        listed = _mapping(schema.get("properties"))
+        if listed.get(name) is False:
+            return True
+        if name not in listed and schema.get("additionalProperties") is False and not schema.get("patternProperties"):
+            return True
+    return False
+
+
+def _members_apart(left: Branch, right: Branch, name: str, direct: Direct, levels: int) -> bool:
+    if not levels:
+        return False
+    one, other = _member(left, name, direct), _member(right, name, direct)
+    return bool(one) and bool(other) and apart(one, other, direct, levels - 1)
+
+
+def _member(branch: Branch, name: str, direct: Direct) -> Branch:
+    """What the schemas of a branch say of a member, as far as they list it."""
+    children = (
+        direct(Placed(listed[name], path))
+        for schema, path in branch
+        for listed in (_mapping(schema.get("properties")),)
+        if name in listed
+    )
+    return tuple(child for child in children if isinstance(child.schema, Mapping))
+
+
+def _mapping(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
