@@ -112,7 +112,7 @@ class References:
             if isinstance(place, list):
                 todo += [(below, f"{path}[{index}]", base) for index, below in enumerate(place)]
                 continue
-            name = self._draft.id_of(place)
+            name = place.get("id" if self._draft is DRAFT4 else "$id")
             if isinstance(name, str) and not name.startswith("#"):
                 base = urljoin(base, name).rstrip("#")
             bases[id(place)] = base
