@@ -21,7 +21,6 @@ MASKS = [case for case in CASES if case["area"] in ("mask", "schema")]
 
 # Deviations of models that the grammars do not read yet. The parser says so with an error; it never invents a call.
 NOT_READ = {
-    "g4-content-literal-opener": "an opener that nothing call-like follows is an error, not yet text",
     "at-call-in-user-channel-real": "a block without any header, with white space inside",
     "at-swallowed-param-open": "TOOL.PARAM glued together",
     "at-message-token-replaces-name-end": "a control token in place of the end of a name",
@@ -29,10 +28,6 @@ NOT_READ = {
     "g4-missing-open-delim": "a missing opening delimiter",
     "g4-missing-open-delim-comma": "a missing opening delimiter",
     "g4-interior-delims": "literal quotes written with the delimiter are not guessed: the call ends in an error",
-    "g4-single-quote-dangling-delim": "single quotes",
-    "g4-turn-instead-of-close": "a stop marker in place of the closer",
-    "g4-thought-without-open": "a thought without its opener",
-    "g4-single-quote-regex": "single quotes",
 }
 # Where the format's own decision overrules the case's expectation.
 DECIDED = {

@@ -26,7 +26,7 @@ LAYERS = (
     ("session",),
     ("export",),
     ("format",),
-    ("sampling",),
+    ("explain", "sampling"),
     ("__init__",),
     ("cli", "server", "__main__"),
 )

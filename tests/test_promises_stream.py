@@ -164,6 +164,20 @@ def test_text_tokens_and_session_agree_on_what_was_generated(name: str) -> None:
         assert _generated(walk, [*respelt, walk.tokens[-1]], lambda: False) == whole, walk.text
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_vocabularies_do_not_mix(name: str) -> None:
+    """Parsers of one format that are fed the tokens of two vocabularies, by turns."""
+    one = small(name)
+    tokens = [one.token_bytes(token) for token in range(len(one)) if not one.is_special(token)]
+    special = {text: len(one) - 1 - at for at, text in enumerate(one.special_tokens)}
+    other = tg.Vocabulary.from_tokens(tokens[::-1], special)
+    for walk in walked(name, WALKS)[:12]:
+        whole = fed_text(walk, [walk.text])
+        for vocabulary in (one, other, one):
+            parser = parser_for(walk, vocabulary)
+            assert fed(parser, ([token] for token in vocabulary.encode(walk.text)), parser.feed_tokens) == whole
+
+
 def _runs(walk: Walk) -> list[Any]:
     """Special tokens, and the bytes of what stands between them; the stop token is left out."""
     vocabulary, runs = walk.constraint.vocabulary, list[Any]()

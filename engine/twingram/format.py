@@ -91,7 +91,7 @@ class Format:
         def of_tokens() -> tuple[Machine, TokenBinding]:
             assert vocabulary is not None
             alphabet = Alphabet.of(self.grammar.markers, vocabulary.special_tokens)
-            machine = parser_machine(self.grammar, start, alphabet, reading, limits)
+            machine = parser_machine(self.grammar, start, alphabet, reading, limits, vocabulary.fingerprint)
             return machine, _parser_binding(self.grammar, vocabulary, alphabet)
 
         return Parser(

@@ -40,7 +40,7 @@ class Recorder(Leaf):
         return replaced(tail, {same(self.name): literal(self.seen)})
 
     def _find_heads(self) -> tuple[Head, ...]:
-        ending: tuple[Head, ...] = (((), None, EMPTY),) if self.dfa.accept[self.state] else ()
+        ending: tuple[Head, ...] = (((), None, self),) if self.dfa.accept[self.state] else ()
         return (*ending, ((), self, EMPTY)) if self.first else ending
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:

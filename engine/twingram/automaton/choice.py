@@ -84,7 +84,7 @@ def _factored(items: Sequence[Expr]) -> list[Expr]:
         head, tail = _split(item)
         if run and not (head is run[-1][0] or (isinstance(head, Literal) and isinstance(run[-1][0], Literal))):
             flush()
-        if head is EMPTY or isinstance(head, (Alt, Words)):
+        if head is EMPTY:
             flush()
             out.append(item)
         else:

@@ -4,7 +4,8 @@ In: the constructors below (`seq`, `alt`, `literal`, ...). Out: objects that are
 object, each with `heads()`, the ordered list of ways it can begin.
 
 A *head* is `(tags, leaf, tail)`: after firing `tags` (zero width) the `leaf` reads the next symbol, and `tail` follows
-what the leaf leaves over. `leaf is None` is the empty path: the expression may end here. The order of heads is the
+what the leaf leaves over. `leaf is None` is the empty path: the expression may end here, and `tail.follow` decides what becomes
+of what stands after it (mostly nothing: see `capture.py` and `ending.py`). The order of heads is the
 order of preference: canonical alternatives first, in file order, then what is only parsed; a text region puts its
 empty path first, so that text yields to what may follow it.
 
@@ -84,7 +85,7 @@ class Expr:
         return self._shortest
 
     def follow(self, tail: Expr) -> Expr:
-        """What `tail` is once this expression has ended before it (see `capture.py`)."""
+        """What `tail` is once this expression has ended before it: the third part of an empty path has this say."""
         return tail
 
     def parts(self) -> tuple[Expr, ...]:
@@ -359,7 +360,9 @@ def _joined(head: Expr, tail: Expr) -> tuple[Head, ...]:
         if leaf is not None:
             out.setdefault((tags, leaf, seq(rest, tail)))
             continue
-        for more, inner, after in head.follow(tail).heads():
+        for more, inner, after in rest.follow(tail).heads():
+            if inner is None and after is EMPTY:
+                after = rest  # an ending that decides what may follow keeps its say over what stands further out
             out.setdefault((tags + more, inner, after))
     return tuple(out)
 

@@ -79,8 +79,7 @@ def _track(railroad: Any, node: Node, grammar: Grammar) -> Any:
 
 
 def _terminal(railroad: Any, name: str, grammar: Grammar) -> Any:
-    found = railroad.Terminal(name, cls="pattern", title="".join(_spelt(name, grammar)))
-    return found
+    return railroad.Terminal(name, cls="pattern", title="".join(_spelt(name, grammar)))
 
 
 def _spelt(name: str, grammar: Grammar) -> Iterator[str]:

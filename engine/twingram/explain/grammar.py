@@ -23,7 +23,7 @@ from ..grammar.rules import COMMIT_RULE, ROLES, Grammar, Rule
 from ..limits import DEFAULT_LIMITS
 from ..session.track import ROOT, collect, extend
 
-__all__ = ["Ambiguity", "GrammarReport", "Search", "report_on"]
+__all__ = ["Ambiguity", "GrammarReport", "Search", "report_lines", "report_on"]
 
 _READINGS = (Reading.STRICT, Reading.LENIENT)
 _STATES = 1000  # states that a search looks at
@@ -136,7 +136,7 @@ def _tagged(machine: Machine, text: bytes) -> Iterator[str]:
         yield "".join(out)
 
 
-def lines(report: GrammarReport) -> Iterator[str]:
+def report_lines(report: GrammarReport) -> Iterator[str]:
     """The report as text."""
     grammar = report.grammar
     yield f"format       {grammar.name} {grammar.version}, {grammar.file}"
@@ -164,9 +164,9 @@ def lines(report: GrammarReport) -> Iterator[str]:
 
 def _findings(report: GrammarReport) -> Iterator[str]:
     for search in report.searches:
-        most = "all" if search.complete else "the first"
+        more = "" if search.complete else " and more"
         yield (
-            f"search       {search.start}, {search.reading}: {most} {search.states} states; at most {search.threads} "
+            f"search       {search.start}, {search.reading}: {search.states} states{more}; at most {search.threads} "
             f"reading{'s' if search.threads > 1 else ''} side by side"
             + (f", after {search.threads_after!r}" if search.threads > 1 else "")
         )

@@ -26,7 +26,7 @@ from .leaves import describe, spelt
 from .places import places
 from .trail import Trail, trail_of
 
-__all__ = ["Explanation", "Reading", "SchemaPlace", "Way", "explain", "read_prefix", "rules_of"]
+__all__ = ["Explanation", "Reading", "SchemaPlace", "Way", "explain", "mask_lines", "read_prefix"]
 
 _NOT_SHOWN = ANNOTATIONS | {"properties", "$ref", "allOf", "anyOf", "oneOf", "items", "$defs", "definitions"}
 _LONGEST = 60  # characters of a keyword's value
@@ -156,15 +156,15 @@ def _readings(session: Session) -> Iterator[Reading]:
                 after = trail.after([(tag, len(text)) for tag in early], text)
                 ways[Way(after.names, after.path, describe(leaf, session.binding))] = None
         schemas = tuple(_schemas(session, trail))
-        rules = tuple(map(str, rules_of(constraint.grammar, trail.names)))
+        rules = tuple(map(str, _rules_of(constraint.grammar, trail.names)))
         yield Reading(trail.names, rules, trail.tool, trail.path, schemas, tuple(ways))
 
 
-def rules_of(grammar: Grammar, roles: tuple[str, ...]) -> list[Rule]:
+def _rules_of(grammar: Grammar, roles: tuple[str, ...]) -> list[Rule]:
     """The canonical rules of the innermost role that has any; without one, where a turn begins."""
     known = canonical_rules(grammar)
     for role in reversed(roles):
-        named = [grammar.rules[name] for name in grammar.rules if name in known and _has_role(grammar.rules[name], role)]
+        named = [rule for name, rule in grammar.rules.items() if name in known and _has_role(rule, role)]
         own = [rule for rule in named if not rule.space]
         if named:
             return own or named
@@ -199,7 +199,7 @@ def _keywords(schema: Mapping[str, Any]) -> Iterator[str]:
         yield f"properties {', '.join(map(str, names))}"
 
 
-def lines(explanation: Explanation) -> Iterator[str]:
+def mask_lines(explanation: Explanation) -> Iterator[str]:
     """The explanation as text."""
     yield f"after      {spelt(explanation.text)}"
     for number, reading in enumerate(explanation.readings):

@@ -26,8 +26,7 @@ def places(schema: Any, steps: Sequence[str | int]) -> list[Placed]:
     """The schemas that apply to the value that `steps` lead to."""
     found = _with_parts([Placed(schema, "$")], schema)
     for each in steps:
-        below = _member if isinstance(each, str) else _item
-        found = _with_parts([inner for placed in found for inner in below(placed, each)], schema)  # type: ignore[operator]
+        found = _with_parts([inner for placed in found for inner in _below(placed, each)], schema)
     return [placed for placed in found if isinstance(placed.schema, Mapping)]
 
 
@@ -73,6 +72,10 @@ def _pointed(document: Any, reference: str) -> Placed | None:
         else:
             return None
     return Placed(target, path)
+
+
+def _below(placed: Placed, key: str | int) -> Iterator[Placed]:
+    return _member(placed, key) if isinstance(key, str) else _item(placed, key)
 
 
 def _member(placed: Placed, key: str) -> Iterator[Placed]:

@@ -8,7 +8,7 @@ Cost: a walk over the node and the rules without a role below it.
 from __future__ import annotations
 
 from .compile import names_in
-from .rules import COMMIT_RULE, Branch, Choice, Grammar, Group, Loop, Node, Use
+from .rules import COMMIT_RULE, END_RULE, Branch, Choice, Grammar, Group, Loop, Node, Use
 
 __all__ = ["NO_PARTS", "canonical", "canonical_rules", "value_roles"]
 
@@ -57,6 +57,8 @@ def _use(node: Use, name: str, grammar: Grammar) -> Node | None:
         return None
     if name == COMMIT_RULE:
         return NO_PARTS
+    if name == END_RULE:
+        return None
     if rule.role is None and name.startswith("_"):  # transparent, as Lark has it: see whether anything is left
         inside = canonical(rule.choice, grammar)
         return inside if inside is None or inside == NO_PARTS else node
@@ -66,7 +68,7 @@ def _use(node: Use, name: str, grammar: Grammar) -> Node | None:
 def canonical_rules(grammar: Grammar) -> frozenset[str]:
     """The rules that a generation may lead through."""
     found: set[str] = set()
-    todo = [start.rule for start in grammar.starts]
+    todo = [*(start.rule for start in grammar.starts), grammar.answer]
     while todo:
         name = todo.pop()
         rule = grammar.rules.get(name)

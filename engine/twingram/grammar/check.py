@@ -18,6 +18,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
+from ..automaton import expression
 from ..automaton.machine import Machine, State
 from ..automaton.regex import RegexError
 from ..automaton.regions import parse_region, terminal_dfa
@@ -247,16 +248,21 @@ def _letters(node: Node) -> set[int]:
 
 
 def explore(machine: Machine, tried: bytes, most: int) -> Iterator[tuple[State, bytes]]:
-    """States and a text that leads to each, the shortest texts first, until `most` are known. Where there is one way
-    only, it is followed whatever is tried."""
+    """States and a text that leads to each, nearest first, until `most` are known. A step is a byte of `tried`, or the
+    whole of a literal that may come next."""
     todo: deque[tuple[State, bytes]] = deque([(machine.start, b"")])
     seen = {machine.start}
-    while todo and len(seen) < most:
+    while todo:
         state, text = todo.popleft()
         yield state, text
-        only = state.first & (state.first - 1) == 0 and state.first
-        for byte in (only.bit_length() - 1,) if only and only < 1 << 256 else tried:
-            step = state.step(byte) if state.first >> byte & 1 else None
+        for data in _steps(state, tried) if len(seen) < most else ():
+            step = state.run(data)
             if step is not None and step.state not in seen:
                 seen.add(step.state)
-                todo.append((step.state, text + bytes((byte,))))
+                todo.append((step.state, text + data))
+
+
+def _steps(state: State, tried: bytes) -> Iterator[bytes]:
+    leaves = dict.fromkeys(leaf for thread in state.threads for _, leaf, _ in thread.heads())
+    yield from (leaf.data for leaf in leaves if isinstance(leaf, expression.Literal))
+    yield from (bytes((byte,)) for byte in tried if state.first >> byte & 1)

@@ -21,6 +21,7 @@ from ..automaton.capture import recorder, same
 from ..automaton.choice import alt
 from ..automaton.dfa import Dfa, difference
 from ..automaton.dfa import literal as literal_dfa
+from ..automaton.ending import at_end
 from ..automaton.expression import (
     EMPTY,
     INFINITE,
@@ -38,7 +39,7 @@ from ..automaton.regions import Region, exclude_dfa, parse_region, terminal_dfa,
 from ..automaton.tags import COMMIT, close_tag, open_tag
 from ..errors import GrammarError
 from .alphabet import Alphabet
-from .rules import COMMIT_RULE, ROLES, TEXT_ROLES, Branch, Choice, Grammar, Group, Literal, Loop, Node, Rule, Same, Use
+from .rules import COMMIT_RULE, END_RULE, ROLES, TEXT_ROLES, Branch, Choice, Grammar, Group, Literal, Loop, Node, Rule, Same, Use
 
 __all__ = ["Compiler", "Holes", "Reading", "strip_role"]
 
@@ -65,6 +66,7 @@ class Compiler:
 
     def __init__(self, grammar: Grammar, alphabet: Alphabet, reading: Reading, *, tagged: bool = True) -> None:
         self.grammar, self.alphabet, self.reading, self.tagged = grammar, alphabet, reading, tagged
+        self.ending = EMPTY  # what follows the turn, where something does
         self.definitions = Definitions()
         self._cyclic = cyclic_rules(grammar)
         self._rules: dict[tuple[str, str | None], Expr] = {}  # (rule, inherited text role)
@@ -84,6 +86,8 @@ class Compiler:
             return holes[name]
         if name == COMMIT_RULE:
             return mark(COMMIT) if self.reading is not Reading.MASK and self.tagged else EMPTY
+        if name == END_RULE:
+            return NOTHING if self.reading is Reading.MASK else at_end(self.ending)
         if not self._reads(rule):
             return NOTHING
         inherited = text_role if rule.role is None else None

@@ -25,10 +25,20 @@ __all__ = ["parser_machine"]
 
 
 @lru_cache(maxsize=64)
-def parser_machine(grammar: Grammar, start: str, alphabet: Alphabet, reading: Reading, limits: Limits) -> Machine:
-    """The automaton that reads a whole turn from `start` on."""
+def parser_machine(
+    grammar: Grammar,
+    start: str,
+    alphabet: Alphabet,
+    reading: Reading,
+    limits: Limits,
+    vocabulary: bytes = b"",  # noqa: ARG001 - a part of the cache's key
+) -> Machine:
+    """The automaton that reads a whole turn from `start` on.
+
+    `vocabulary`: the fingerprint of the one whose tokens are fed, for states keep their transitions by token id.
+    """
     compiler = Compiler(grammar, alphabet, reading)
-    ending = _ending(grammar, alphabet)
+    ending = compiler.ending = _ending(grammar, alphabet)
     expr = seq(compiler.rule(start), ending)
     recovery = recovery_of(compiler, ending)
     compiler.settle()

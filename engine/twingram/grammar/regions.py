@@ -62,9 +62,9 @@ class _Survey:
         self._again = True
         while self._again:
             self._again = False
-            for start in [*grammar.starts, *(recover.then for recover in grammar.recovers)]:
+            for start in [*(start.rule for start in grammar.starts), *(recover.then for recover in grammar.recovers)]:
                 self._rules: set[tuple[str, str]] = set()
-                self._rule(start if isinstance(start, str) else start.rule, "")
+                self._rule(start, "")
 
     def _rule(self, name: str, around: str) -> _Edges:
         rule = self.grammar.rules[name]

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 __all__ = [
     "COMMIT_RULE",
+    "END_RULE",
     "ROLES",
     "TEXT_ROLES",
     "Branch",
@@ -40,6 +41,7 @@ ROLES = frozenset(
 )
 TEXT_ROLES = frozenset({"reasoning", "content", "dropped"})  # the tags stand around the text region alone
 COMMIT_RULE = "_commit"
+END_RULE = "_end"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,94 @@
+"""The commands, one function each.
+
+In: parsed arguments. Out: lines on standard output. All work is done by the library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import twingram as tg
+from twingram import explain, sampling
+from twingram.errors import RequestError
+from twingram.grammar.check import check_ambiguity, check_rules
+
+from . import inputs
+from .outputs import decoded, delta_text, json_text, message_text
+
+__all__ = ["check", "formats", "mask", "parse", "sample"]
+
+
+def formats(_: argparse.Namespace) -> None:
+    for name in tg.list_formats():
+        print(name)
+
+
+def parse(arguments: argparse.Namespace) -> None:
+    if arguments.file == "-" and arguments.tools == "-":
+        raise RequestError("FILE and --tools cannot both be standard input")
+    parser = inputs.load(arguments.format).parser(
+        tools=inputs.tools_of(arguments.tools),
+        strict=arguments.strict,
+        salvage=arguments.salvage,
+        prompt_tail=arguments.prompt_tail,
+    )
+    for piece in inputs.text_of(arguments.file):
+        _show(parser.feed(piece), arguments.stream)
+    _show(parser.finish(), arguments.stream)
+    if not arguments.stream:
+        print(json_text(parser.message.to_openai()) if arguments.openai else message_text(parser.message))
+
+
+def _show(deltas: Sequence[tg.Delta], stream: bool) -> None:
+    if stream and deltas:
+        for delta in deltas:
+            print(delta_text(delta))
+        sys.stdout.flush()
+
+
+def sample(arguments: argparse.Namespace) -> None:
+    constraint = _constraint(arguments)
+    sampler = sampling.Sampler(constraint.vocabulary, arguments.seed, inputs.spellings(arguments.format))
+    for _ in range(arguments.count):
+        walk = sampler.walk(constraint.session())
+        text = json_text(decoded(constraint.vocabulary, walk.tokens))
+        print(f'{{"text": {text}, "tokens": {len(walk.tokens)}, "message": {message_text(walk.message)}}}', flush=True)
+
+
+def mask(arguments: argparse.Namespace) -> None:
+    if arguments.prefix == "-" and arguments.tools == "-":
+        raise RequestError("--prefix and --tools cannot both be standard input")
+    session = _constraint(arguments).session()
+    explain.read_prefix(session, "".join(inputs.text_of("-")) if arguments.prefix == "-" else arguments.prefix)
+    for line in explain.mask_lines(explain.explain(session, arguments.count)):
+        print(line)
+
+
+def _constraint(arguments: argparse.Namespace) -> tg.Constraint:
+    file = arguments.vocabulary
+    return inputs.load(arguments.format).constraint(
+        inputs.tools_of(arguments.tools),
+        tool_choice=inputs.tool_choice_of(arguments.tool_choice),
+        vocabulary=tg.Vocabulary.embedded() if file is None else tg.Vocabulary.from_file(file),
+        parallel_tool_calls=not arguments.single,
+        reasoning=arguments.reasoning,
+        prompt_tail=arguments.prompt_tail,
+    )
+
+
+def check(arguments: argparse.Namespace) -> None:
+    grammar = inputs.grammar(arguments.file)
+    check_rules(grammar)
+    for line in explain.report_lines(explain.report_on(grammar)):
+        print(line)
+    if arguments.svg is not None:
+        drawn = explain.diagram(grammar)
+        try:
+            Path(arguments.svg).write_text(drawn, encoding="utf-8")
+        except OSError as error:
+            raise RequestError(f"cannot write {arguments.svg}: {error.strerror}") from error
+    sys.stdout.flush()
+    check_ambiguity(grammar)

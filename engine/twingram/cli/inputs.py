@@ -1,0 +1,82 @@
+"""What a command is given: formats, tools, texts, choices.
+
+In: arguments. Out: values; `RequestError` says in one line which file or argument is wrong and where. `-` is standard
+input.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import twingram as tg
+from twingram import resources, sampling
+from twingram.errors import RequestError
+from twingram.grammar.rules import Grammar
+from twingram.grammar.source import load as load_grammar
+from twingram.grammar.source import load_file
+
+__all__ = ["grammar", "load", "read_json", "spellings", "text_of", "tool_choice_of", "tools_of"]
+
+
+def load(name: str) -> tg.Format:
+    return tg.Format.from_file(name) if name.endswith(".lark") else tg.load_format(name)
+
+
+def grammar(name: str) -> Grammar:
+    """A grammar that nothing has been checked of: of a format, from a file, or from standard input."""
+    if name == "-":
+        return load_grammar("".join(text_of(name)), "<standard input>")
+    return load_file(name if name.endswith(".lark") else resources.grammar_path(name))
+
+
+def spellings(name: str) -> list[str]:
+    """The literals of a format's file and of the files beside it, which it may import."""
+    path = Path(name) if name.endswith(".lark") else resources.grammar_path(name)
+    files = sorted({*path.parent.glob("*.lark"), *resources.grammar_folder().glob("*.lark")})
+    return [text for file in files for text in sampling.literals(file.read_text(encoding="utf-8"))]
+
+
+def text_of(name: str) -> Iterator[str]:
+    """The text of a file, in the pieces in which it comes; bytes that are no UTF-8 become U+FFFD."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    standard = name == "-"
+    with open(sys.stdin.fileno() if standard else name, "rb", buffering=0, closefd=not standard) as file:
+        while data := file.read(1 << 16):
+            yield decoder.decode(data)
+    yield decoder.decode(b"", final=True)
+
+
+def tools_of(name: str | None) -> list[dict[str, Any]] | None:
+    if name is None:
+        return None
+    where = "standard input" if name == "-" else name
+    tools = read_json(sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes(), where)
+    if isinstance(tools, dict) and "tools" in tools:  # a request, or an MCP server's answer to tools/list
+        tools = tools["tools"]
+    if not isinstance(tools, list):
+        raise RequestError(f"{where}: tools are a JSON list, not {type(tools).__name__}")
+    return tools
+
+
+def read_json(data: bytes, where: str) -> Any:
+    try:
+        return json.loads(data)
+    except json.JSONDecodeError as error:
+        raise RequestError(f"{where}: not JSON: line {error.lineno} column {error.colno}: {error.msg}") from None
+    except UnicodeDecodeError as error:
+        raise RequestError(f"{where}: not UTF-8: byte {error.start}") from None
+    except RecursionError:
+        raise RequestError(f"{where}: nested too deeply") from None
+
+
+def tool_choice_of(text: str | None) -> Any:
+    if text is None or text in ("auto", "none", "required"):
+        return text
+    if text.startswith("{"):
+        return read_json(text.encode(), "--tool-choice")
+    return {"type": "function", "function": {"name": text}}
