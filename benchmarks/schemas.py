@@ -162,7 +162,11 @@ def _instance(out: Outcome, constraint: tg.Constraint, row: Row, at: int, data: 
     if not spellable(data, out.format):
         out.counts["not spellable"] += 1
         return
-    accepted = _accepts(constraint, HEADS[out.format] + render_call(out.format, "f", data, sort=False))
+    text = HEADS[out.format] + render_call(out.format, "f", data, sort=False)
+    accepted = _accepts(constraint, text)
+    if accepted and not label and _read(out.format, text, row.schema) != data:
+        out.counts["not spellable"] += 1  # the text stands for another value, which is valid
+        return
     kind = "valid" if label else "invalid"
     out.counts[f"{kind}"] += 1
     out.counts[f"{kind} {'accepted' if accepted else 'rejected'}"] += 1
@@ -171,6 +175,13 @@ def _instance(out: Outcome, constraint: tg.Constraint, row: Row, at: int, data: 
         out.counts[f"{kind} claimed"] += 1
         if accepted is not label:
             out.wrong.append(f"{kind} instance {at}")
+
+
+def _read(name: str, text: str, schema: Any) -> Any:
+    """The arguments that a text stands for."""
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    calls = tg.load_format(name).parse(text, tools).calls
+    return calls[0].value if calls else None
 
 
 def _integral(value: Any) -> Any:

@@ -16,6 +16,7 @@ import pytest
 
 import twingram as tg
 from twingram.cli import main
+from twingram.resources import grammar_path
 
 TOOLS: list[dict[str, Any]] = [
     {
@@ -240,3 +241,66 @@ def test_a_closed_pipe_is_no_error(tools: str) -> None:
     done = subprocess.run(["bash", "-c", f"{command} | head -n 1"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert done.stderr == ""
+
+
+def test_mask_says_what_may_follow(tools: str) -> None:
+    done = run("mask", "--format", "gemma4", "--tools", tools, "--prefix", "<|tool_call>call:get_weather{days:", "-n", "3")
+    assert done.returncode == 0, done.stderr
+    lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if not line.startswith(" "))
+    assert lines["path"] == "$.days"
+    assert lines["tool"] == "get_weather"
+    assert lines["schema"] == '$.properties.days: type "integer", minimum 1'
+    assert lines["may"] == "follow text that goes on with [1-9]"
+    assert len(lines["sample"].split()) == 3
+    same = run("mask", "--format", "gemma4", "--tools", tools, "--prefix", "-", given="<|tool_call>call:get_weather{days:")
+    assert same.stdout.splitlines()[:7] == done.stdout.splitlines()[:7]
+
+
+def test_mask_needs_no_prefix(tools: str) -> None:
+    for name in FORMATS:
+        done = run("mask", "--format", name, "--tools", tools, "--tool-choice", "ping")
+        assert done.returncode == 0, done.stderr
+        assert "tokens away at the nearest" in done.stdout
+
+
+def test_check_reports_on_a_grammar(tmp_path: Path) -> None:
+    drawing = tmp_path / "drawing.svg"
+    done = run("check", "gemma4", "--svg", str(drawing))
+    assert done.returncode == 0, done.stderr
+    assert "\nambiguity    none found\nwarnings     none\n" in done.stdout
+    assert drawing.read_text("utf-8").startswith("<svg ")
+    copy = tmp_path / "mine.lark"
+    copy.write_bytes(grammar_path("gemma4").read_bytes())
+    assert run("check", str(copy)).stdout.splitlines()[1:] == done.stdout.splitlines()[1:]
+    assert run("check", "-", given=copy.read_bytes()).stdout.splitlines()[1:] == done.stdout.splitlines()[1:]
+
+
+def test_check_shows_both_readings_and_fails() -> None:
+    grammar = (
+        '//@ format both 1\n//@ start turn\n//@ stop "#"\nturn: content | reasoning\n'
+        "content: TEXT\nreasoning: TEXT\nTEXT: /((?!#).)+/s\n"
+    )
+    done = run("check", "-", given=grammar)
+    assert done.returncode == 2
+    assert "⟨content:" in done.stdout
+    assert "⟨reasoning:" in done.stdout
+    assert done.stderr.count("\n") == 1
+    assert "two canonical readings" in done.stderr
+
+
+def test_mask_and_check_errors_are_one_line(refused: Callable[..., str], tools: str, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.lark"
+    wrong.write_text('//@ format f 1\n//@ start turn\n//@ stop "#"\nturn: turn "a"\n', encoding="utf-8")
+    missing = str(tmp_path / "no" / "such.svg")
+    prefix = ("--prefix", "<|tool_call>call:ping{x")
+    assert "'x' cannot follow" in refused("mask", "--format", "gemma4", "--tools", tools, *prefix)
+    assert "standard input" in refused("mask", "--format", "gemma4", "--tools", "-", "--prefix", "-")
+    assert "begin with itself" in refused("check", str(wrong))
+    assert "such.lark" in refused("check", str(tmp_path / "such.lark"))
+    assert "nonsense" in refused("check", "nonsense")
+    assert main(["check", "gemma4", "--svg", missing]) == 2
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "twingram", "formats"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.split()) == (0, FORMATS)

@@ -13,16 +13,21 @@ from typing import Any
 
 from ..errors import RequestError
 from ..grammar.canonical import canonical_rules
-from ..grammar.rules import Choice, Grammar, Group, Literal, Loop, Node, Rule, Same, Use
+from ..grammar.rules import ROLES, Choice, Grammar, Group, Literal, Loop, Node, Rule, Same, Use
 
 __all__ = ["diagram"]
 
 _TITLE = 26  # pixels above a track
 _STYLE = """
-text.title { font: bold 15px sans-serif; }
-text.title tspan { font-weight: normal; fill: #666; }
-svg.railroad-diagram.parsed { background-color: hsl(210, 40%, 95%); }
-svg.railroad-diagram g.pattern rect { fill: hsl(50, 80%, 88%); }
+text { font: bold 14px monospace; text-anchor: middle; }
+text.title { font: bold 15px sans-serif; text-anchor: start; }
+text.title tspan { font-weight: normal; fill: #666666; }
+text.comment { font: italic 12px monospace; }
+path { stroke-width: 2; stroke: #333333; fill: none; }
+rect { stroke-width: 2; stroke: #333333; fill: #d5ecd0; }
+g.non-terminal rect { fill: #f0f0f0; }
+g.pattern rect { fill: #f7ecc0; }
+svg.parsed path, svg.parsed rect { stroke: #8a9bb5; }
 """
 
 
@@ -45,13 +50,13 @@ def diagram(grammar: Grammar) -> str:
         tracks.append(title + "".join(pieces))
         top += _TITLE + float(track.attrs["height"])
         width = max(width, float(track.attrs["width"]))
-    style = f"<style>{escape(railroad.DEFAULT_STYLE + _STYLE)}</style>"
     size = f'width="{width:g}" height="{top:g}" viewBox="0 0 {width:g} {top:g}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{style}\n' + "\n".join(tracks) + "\n</svg>\n"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{_STYLE}</style>\n' + "\n".join(tracks) + "\n</svg>\n"
 
 
 def _title(rule: Rule, canonical: bool) -> str:
-    notes = [f"role {rule.role}"] if rule.role else []
+    roles = dict.fromkeys([rule.role, *(branch.role for branch in rule.choice.branches)])
+    notes = [f"role {role}" for role in roles if role in ROLES]
     notes += [] if canonical else ["only parsed"]
     return escape(rule.name) + (f" <tspan>{escape(', '.join(notes))}</tspan>" if notes else "")
 

@@ -14,9 +14,9 @@ Cost: one walk over the spine of a dead thread; the expressions are compiled onc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
-from ..automaton.choice import alt
+from ..automaton.choice import Alt, alt
 from ..automaton.expression import NOTHING, Expr, Literal, Mark, Seq, Symbol, mark, seq, text
 from ..automaton.regions import exclude_dfa
 from ..automaton.tags import Tag, TagKind, close_tag, open_tag, tag
@@ -47,11 +47,29 @@ def recovery_of(compiler: Compiler, ending: Expr) -> Callable[[Expr], tuple[Tag,
                     return tag(TagKind.ABORT, role), plans[role]
                 elif kind is TagKind.CLOSE:
                     broken = role
+            elif isinstance(part, Alt) and not later:
+                inside = next(filter(None, (_closed_in(item, plans) for item in part.items)), "")
+                if inside:
+                    return tag(TagKind.ABORT, inside), plans[inside]
             if not isinstance(at, Seq):
                 return (tag(TagKind.ABORT, broken or ahead), plans[ahead]) if ahead else None
             at = at.tail
 
     return recover
+
+
+def _closed_in(item: Expr, plans: Container[str]) -> str:
+    """The role with a plan that an alternative closes before it opens anything; "" if there is none."""
+    while True:
+        part = item.head if isinstance(item, Seq) else item
+        if isinstance(part, Mark):
+            if part.tag.kind is TagKind.CLOSE and part.tag.role in plans:
+                return part.tag.role
+            if part.tag.kind is TagKind.OPEN:
+                return ""
+        if not isinstance(item, Seq):
+            return ""
+        item = item.tail
 
 
 def _resume(compiler: Compiler, recover: Recover, ending: Expr) -> Expr:

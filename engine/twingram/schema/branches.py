@@ -176,13 +176,11 @@ class Resolver:
                 ):
                     continue
                 away = self._away(place, followed, depth)
-                apiece = None if away is None else [
-                    pair for left in found[index] for right in away if not contradicts(pair := left + right)
-                ]  # fmt: skip
-                if apiece is None or len(apiece) > _MOST:
+                if away is None or len(away) * len(found[index]) > _MOST:
                     self._report.relax(placed.path, "oneOf", "options may hold together, and are not told apart")
-                else:
-                    found[index] = apiece
+                    return parts
+                pairs = (left + right for left in found[index] for right in away)
+                found[index] = [pair for pair in pairs if not contradicts(pair)]
         return found
 
     def _away(self, place: Placed, followed: frozenset[str], depth: int) -> list[Branch] | None:

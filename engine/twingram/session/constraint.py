@@ -71,11 +71,11 @@ class MaskFormat:
 
     def _object_below(self, name: str) -> str | None:
         rule = self.grammar.rules.get(name)
-        if rule is None:
+        if rule is None or rule.parsed_only:
             return None
         if rule.role == "object":
             return name
-        if rule.role == "arguments":
+        if rule.role in ("arguments", None):  # a rule without a role is as good as what it stands for
             below = [u.name for b in rule.choice.branches for u in names_in(b.node)]
             return next((found for found in map(self._object_below, below) if found), None)
         return None
