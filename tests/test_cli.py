@@ -244,7 +244,9 @@ def test_a_closed_pipe_is_no_error(tools: str) -> None:
 
 
 def test_mask_says_what_may_follow(tools: str) -> None:
-    done = run("mask", "--format", "gemma4", "--tools", tools, "--prefix", "<|tool_call>call:get_weather{days:", "-n", "3")
+    asked = ("mask", "--format", "gemma4", "--tools", tools)
+    prefix = "<|tool_call>call:get_weather{days:"
+    done = run(*asked, "--prefix", prefix, "-n", "3")
     assert done.returncode == 0, done.stderr
     lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if not line.startswith(" "))
     assert lines["path"] == "$.days"
@@ -252,7 +254,7 @@ def test_mask_says_what_may_follow(tools: str) -> None:
     assert lines["schema"] == '$.properties.days: type "integer", minimum 1'
     assert lines["may"] == "follow text that goes on with [1-9]"
     assert len(lines["sample"].split()) == 3
-    same = run("mask", "--format", "gemma4", "--tools", tools, "--prefix", "-", given="<|tool_call>call:get_weather{days:")
+    same = run(*asked, "--prefix", "-", given=prefix)
     assert same.stdout.splitlines()[:7] == done.stdout.splitlines()[:7]
 
 

@@ -28,7 +28,8 @@ LAYERS = (
     ("format",),
     ("explain", "sampling"),
     ("__init__",),
-    ("cli", "server", "__main__"),
+    ("cli", "server"),
+    ("__main__",),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

@@ -80,10 +80,11 @@ def test_each_byte_is_one_thing(case: dict[str, Any]) -> None:
 
 
 CALL = '<|tool_call>call:f{a:<|"|>x<|"|>}<tool_call|>'
+BROKEN = "<|tool_call>call:f{a:]<tool_call|>"
 
 
 def test_a_turn_in_its_parts() -> None:
-    text = f"<|channel>thought\nhm<channel|>Well.{CALL}<|tool_call>no such call<tool_call|><turn|>more"
+    text = f"<|channel>thought\nhm<channel|>Well.{CALL}{BROKEN}<turn|>more"
     parser = read("gemma4", text)
     data = text.encode()
     assert [(kind, data[start:end].decode()) for start, end, kind in parser.spans()] == [
@@ -92,7 +93,7 @@ def test_a_turn_in_its_parts() -> None:
         ("markup", "<channel|>"),
         ("content", "Well."),
         ("call", CALL),
-        ("error", "<|tool_call>no such call<tool_call|>"),
+        ("error", BROKEN),
         ("markup", "<turn|>"),
     ]
 
@@ -116,7 +117,7 @@ def test_what_a_call_can_turn_into(options: dict[str, Any], kinds: list[str]) ->
 
 def test_calls_that_are_cut() -> None:
     assert read("gemma4", CALL[:-8]).spans() == [(0, len(CALL) - 8, "call")]
-    assert read("gemma4", "<|tool_call>ca").spans() == [(0, 14, "error")]
+    assert read("gemma4", "<|tool_call>call:f").spans() == [(0, 18, "error")]
 
 
 def test_text_that_no_reading_is_left_for() -> None:

@@ -139,9 +139,9 @@ class Format:
         """Compile a request into masks.
 
         `tool_choice`: "auto", "none", "required", a named function, or allowed_tools. `reasoning`: "allow", "require"
-        or "forbid". `response_schema`: a JSON Schema of the answer itself, which is then JSON; with tools under "auto" the
-        turn is such an answer or calls. `max_tokens`: the turn is ended within this budget, the stop token not counted.
-        Raises `RequestError`, `SchemaError`, `VocabularyError` or `LimitExceeded`.
+        or "forbid". `response_schema`: a JSON Schema of the answer itself, which is then JSON; with tools under "auto"
+        the turn is such an answer or calls. `max_tokens`: the turn is ended within this budget, the stop token not
+        counted. Raises `RequestError`, `SchemaError`, `VocabularyError` or `LimitExceeded`.
         """
         one_of("reasoning", reasoning, ("allow", "require", "forbid"))
         one_of("key_order", key_order, ("any", "declared", "sorted"))

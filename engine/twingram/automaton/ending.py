@@ -1,7 +1,7 @@
 """The end of the turn as a condition: what stands here may only be followed by the end.
 
 In: what follows the turn in a parser's expression (a stop marker in text, or nothing). Out: `at_end`, an expression of
-no width after which the rest of the turn is skipped: the roles that are open are closed, and nothing but the end follows.
+no width after which the rest of the turn is skipped: the roles that are open are closed, nothing but the end follows.
 Invariant: the tags of the roles that are open fire, no others.
 Cost: a walk along the spine, once for each place.
 """

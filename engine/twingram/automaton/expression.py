@@ -4,10 +4,10 @@ In: the constructors below (`seq`, `alt`, `literal`, ...). Out: objects that are
 object, each with `heads()`, the ordered list of ways it can begin.
 
 A *head* is `(tags, leaf, tail)`: after firing `tags` (zero width) the `leaf` reads the next symbol, and `tail` follows
-what the leaf leaves over. `leaf is None` is the empty path: the expression may end here, and `tail.follow` decides what becomes
-of what stands after it (mostly nothing: see `capture.py` and `ending.py`). The order of heads is the
-order of preference: canonical alternatives first, in file order, then what is only parsed; a text region puts its
-empty path first, so that text yields to what may follow it.
+what the leaf leaves over. `leaf is None` is the empty path: the expression may end here, and `tail.follow` has a say in
+what may stand after it (see `capture.py` and `ending.py`; most have none). The order of heads is the order of
+preference: canonical alternatives first, in file order, then what is only parsed; a text region puts its empty path
+first, so that text yields to what may follow it.
 
 A symbol is an integer: 0..255 a byte, 256+k the k-th marker of the alphabet in use. `leaf.first` is the set of symbols
 a leaf can read, as the bits of one integer; `leaf.after(symbol)` is what is left of it.

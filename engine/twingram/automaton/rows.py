@@ -20,8 +20,8 @@ Kinds = tuple[Expr, Expr]  # items as they are admitted, and those of them that 
 
 
 class RowTemplate:
-    """`leading` are the kinds of the first items, `rest` those of all after them. `low` to `high` items, `least` to `most`
-    of which match; where `most` is given, the first of a pair of kinds excludes the second."""
+    """`leading` are the kinds of the first items, `rest` those of all after them. `low` to `high` items, `least` to
+    `most` of which match; where `most` is given, the first of a pair of kinds excludes the second."""
 
     __slots__ = ("__weakref__", "_feasible", "high", "leading", "least", "low", "most", "rest", "separator")
 
@@ -37,7 +37,7 @@ class RowTemplate:
 
     def after(self, count: int, hits: int, hit: int) -> tuple[int, int]:
         """The counts after one more item, stopped where more makes no difference."""
-        enough = max(len(self.leading), self.low) if self.high >= INFINITE else self.high + 1
+        enough = max(len(self.leading), self.low, 1) if self.high >= INFINITE else self.high + 1
         hits_enough = self.least if self.most >= INFINITE else self.most + 1
         return min(count + 1, enough), min(hits + hit, hits_enough)
 

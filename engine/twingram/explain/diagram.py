@@ -51,7 +51,8 @@ def diagram(grammar: Grammar) -> str:
         top += _TITLE + float(track.attrs["height"])
         width = max(width, float(track.attrs["width"]))
     size = f'width="{width:g}" height="{top:g}" viewBox="0 0 {width:g} {top:g}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{_STYLE}</style>\n' + "\n".join(tracks) + "\n</svg>\n"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{_STYLE}</style>\n'
+    return head + "\n".join(tracks) + "\n</svg>\n"
 
 
 def _title(rule: Rule, canonical: bool) -> str:

@@ -48,7 +48,7 @@ class AnswerPlace:
         if not grammar.answer:
             return None
         terminals = content_terminals(grammar)
-        ends = []
+        ends: list[bytes] = []
         for name in terminals:
             pattern = grammar.terminals[name].pattern
             region = parse_region(*pattern) if pattern else None

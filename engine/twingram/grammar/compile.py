@@ -39,7 +39,22 @@ from ..automaton.regions import Region, exclude_dfa, parse_region, terminal_dfa,
 from ..automaton.tags import COMMIT, close_tag, open_tag
 from ..errors import GrammarError
 from .alphabet import Alphabet
-from .rules import COMMIT_RULE, END_RULE, ROLES, TEXT_ROLES, Branch, Choice, Grammar, Group, Literal, Loop, Node, Rule, Same, Use
+from .rules import (
+    COMMIT_RULE,
+    END_RULE,
+    ROLES,
+    TEXT_ROLES,
+    Branch,
+    Choice,
+    Grammar,
+    Group,
+    Literal,
+    Loop,
+    Node,
+    Rule,
+    Same,
+    Use,
+)
 
 __all__ = ["Compiler", "Holes", "Reading", "strip_role"]
 

@@ -4,10 +4,10 @@ In: a mask `Compiler`, a start rule, a `TurnPolicy`, for each tool the holes tha
 those that make content an answer of a given form. Out: one expression for the whole turn, closed by the end symbols.
 
 `tool_choice` is not a second grammar. The start rule is walked together with a small count (has there been a call, a
-thought, an answer), and what the policy forbids is left out on the way: each part of the rule gives, for each count it may end
-with, the expression that leads there. Counts only rise, so loops unroll to a fixed depth and the result is finite.
-Invariant: below a call's own rule nothing is walked; the part of a rule that mentions a tool's name is compiled once,
-with holes, and filled for each tool, so a name said twice is the same name.
+thought, an answer), and what the policy forbids is left out on the way: each part of the rule gives, for each count it
+may end with, the expression that leads there. Counts only rise, so loops unroll to a fixed depth and the result is
+finite. Invariant: below a call's own rule nothing is walked; the part of a rule that mentions a tool's name is compiled
+once, with holes, and filled for each tool, so a name said twice is the same name.
 Cost: a few hundred nodes a request; what differs between tools is found by `alt`'s factoring, not by copying states.
 """
 

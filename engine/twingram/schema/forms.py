@@ -16,7 +16,8 @@ from functools import cached_property, lru_cache
 
 from ..automaton.choice import alt, maybe
 from ..automaton.dfa import Dfa, difference, intersect, literals
-from ..automaton.expression import NOTHING, Expr, repeat, seq, text
+from ..automaton.expression import INFINITE, NOTHING, Expr, repeat, seq, text
+from ..automaton.meet import later, meet
 from ..automaton.members import ObjectTemplate, members
 from ..automaton.numbers import integer_dfa, number_dfa
 from ..automaton.recursion import Definitions, reference
@@ -39,6 +40,7 @@ class Forms:
         self._plain: dict[str, Expr] = {}  # scalar type -> its unrestricted values
         self._tails: dict[Expr, Expr] = {}  # unrestricted value of a member -> what follows the member's key
         self._keys: dict[tuple[str, ...], Dfa] = {}  # declared keys -> the keys that are free beside them
+        self._free: dict[tuple[str, ...], Expr] = {}  # the same as expressions
         self._any: Expr | None = None
         if shape is not None:
             self.object = shape
@@ -139,6 +141,27 @@ class Forms:
                 self._keys.clear()
             self._keys[declared] = found
         return found
+
+    def free_key(self, dfas: tuple[Dfa, ...], low: int, high: int, declared: tuple[str, ...], limits: Limits) -> Expr:
+        """Keys of `low` to `high` characters that all of the automata accept, and that are none of the declared ones."""
+        if not declared:
+            return meet(dfas, low, high, limits=limits)
+        body = self.object.key.body
+        empty = bool(body.accept[body.start]) and "" not in declared
+        if len(dfas) > 1 or (low, high) != (0, INFINITE) or (not empty and self._short_keys <= len(declared)):
+            return meet((*dfas, self.free_keys(declared, limits)), low, high, limits=limits)
+        found = self._free.get(declared)
+        if found is None:
+            if len(self._free) >= 256:
+                self._free.clear()
+            found = self._free[declared] = later(lambda: text(self.free_keys(declared, limits)), 0 if empty else 1)
+        return found
+
+    @cached_property
+    def _short_keys(self) -> int:
+        """How many keys of a single byte there are: so many may be declared without any doubt that one is free."""
+        body = self.object.key.body
+        return sum(body.accept[target] for target in body.rows[body.start][:128])
 
     # -- any value -----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ that do not meet, each with the schemas of its values.
 
 `patternProperties` split the free keys: a class is the keys that match some of the patterns and none of the others, so
 that several patterns may match one key. `propertyNames` narrow all of them.
-Cost: one or two products of automata a pattern; nothing where no key is free.
+Cost: a search in the product of two automata for each pattern and class; nothing where no key is free.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from ..automaton.dfa import Dfa, literals, union
+from ..automaton.dfa import literals, union
 from ..automaton.expression import INFINITE
+from ..automaton.meet import product, shares
 from ..automaton.regex import RegexError, pattern_dfa
 from ..errors import LimitExceeded
 from .context import Context
-from .forms import Forms, both
+from .forms import Forms
 from .report import Placed, step
 from .stated import Branch, admitted, listed_values
 from .strings import Narrowed, narrowed_by
@@ -30,11 +31,10 @@ _MOST_CLASSES = 32
 
 
 class FreeKeys(NamedTuple):
-    """A class of free keys: their bodies, how many characters they have, and the schemas of their values."""
+    """A class of free keys, and the schemas of their values. `declared` are the keys that are not among them."""
 
-    dfa: Dfa
-    low: int
-    high: int
+    keys: Narrowed
+    declared: tuple[str, ...]
     values: tuple[Placed, ...]
 
 
@@ -105,33 +105,34 @@ class KeyRule:
         """The classes of keys that are not declared."""
         if not self.patterned and any(schema.get("additionalProperties") is False for schema, _ in self.branch):
             return []
-        body, low, high = self._named(self.forms.free_keys(declared, self.rest.limits))
-        split: list[tuple[Dfa, tuple[int, ...]]] = [(body, ())]  # keys, and which patterns they match
-        rows = self.patterns if self.patterned else ()
-        flat = [(index, pattern, placed) for index, row in enumerate(rows) for pattern, placed in row]
+        named = self._named(Narrowed((self.forms.object.key.body,), 0, INFINITE))
+        if not self.patterned:
+            return [FreeKeys(named, declared, tuple(self._values([])))]
+        if declared:
+            named = named.also(self.forms.free_keys(declared, self.rest.limits))
+        split: list[tuple[Narrowed, tuple[int, ...]]] = [(named, ())]  # keys, and which patterns they match
+        flat = [(index, pattern, placed) for index, row in enumerate(self.patterns) for pattern, placed in row]
         for number, (_, pattern, placed) in enumerate(flat):
             finer = list(self._split(split, number, pattern))
             if len(finer) > _MOST_CLASSES:
                 self.rest.report.relax(placed.path, "patternProperties", "too many patterns overlap")
             else:
                 split = finer
-        found = []
-        for dfa, matched in split:
-            if dfa.start:
-                hits = [(flat[number][0], flat[number][2]) for number in matched]
-                found.append(FreeKeys(dfa, low, high, tuple(self._values(hits))))
-        return found
+        return [
+            FreeKeys(keys, (), tuple(self._values([(flat[number][0], flat[number][2]) for number in matched])))
+            for keys, matched in split
+        ]
 
     def _split(
-        self, classes: list[tuple[Dfa, tuple[int, ...]]], number: int, pattern: str
-    ) -> Iterator[tuple[Dfa, tuple[int, ...]]]:
+        self, classes: list[tuple[Narrowed, tuple[int, ...]]], number: int, pattern: str
+    ) -> Iterator[tuple[Narrowed, tuple[int, ...]]]:
         table, limits = self.forms.object.key.table, self.rest.limits
         yes = pattern_dfa(pattern, spelling=table, limits=limits)
         no = pattern_dfa(pattern, spelling=table, negate=True, limits=limits)
-        for dfa, matched in classes:
+        for keys, matched in classes:
             for side, names in ((yes, (*matched, number)), (no, matched)):
-                part = both(side, dfa, limits)
-                if part.start:
+                part = keys.also(side)
+                if shares(part.dfas, limits):
                     yield part, names
 
     def _values(self, hits: list[tuple[int, Placed]]) -> Iterator[Placed]:
@@ -142,9 +143,8 @@ class KeyRule:
             if not own and schema.get("additionalProperties", True) is not True:
                 yield Placed(schema["additionalProperties"], f"{path}.additionalProperties")
 
-    def _named(self, body: Dfa) -> Narrowed:
+    def _named(self, found: Narrowed) -> Narrowed:
         """The keys that `propertyNames` leave."""
-        found = Narrowed(body, 0, INFINITE)
         for schema, path in self.branch if self.named else ():
             if schema.get("propertyNames", True) is not True:
                 found = self._name_texts(Placed(schema["propertyNames"], f"{path}.propertyNames"), found)
@@ -153,19 +153,21 @@ class KeyRule:
     def _name_texts(self, placed: Placed, found: Narrowed) -> Narrowed:
         branches = [b for b in self.rest.resolver.branches([placed]) if "string" in admitted(b)]
         kinds = [self._name_branch(branch, found) for branch in branches]
+        if len(kinds) == 1:
+            return kinds[0]
+        if not kinds:
+            return found.also(literals(()))
         if len({kind[1:] for kind in kinds}) > 1:
             self.rest.report.relax(placed.path, "propertyNames", "names of several kinds and lengths are not told apart")
             return found
-        if not kinds:
-            return found._replace(dfa=literals(()))
-        return kinds[0]._replace(dfa=union(*(kind.dfa for kind in kinds), limits=self.rest.limits))
+        dfas = (product(kind.dfas, self.rest.limits) for kind in kinds)
+        return kinds[0]._replace(dfas=(union(*dfas, limits=self.rest.limits),))
 
     def _name_branch(self, branch: Branch, found: Narrowed) -> Narrowed:
-        key, body = self.forms.object.key, found.dfa
+        key = self.forms.object.key
         for schema, _ in branch:
             values = listed_values(schema)
             if values is not None:
                 spelt = (key.spell(value) for value in values if isinstance(value, str))
-                body = both(literals(text for text in spelt if text is not None), body)
-        made = narrowed_by(branch, body, key.table, self.rest)
-        return made._replace(low=max(made.low, found.low), high=min(made.high, found.high))
+                found = found.also(literals(text for text in spelt if text is not None))
+        return narrowed_by(branch, found, key.table, self.rest)

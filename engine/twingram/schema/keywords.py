@@ -46,8 +46,8 @@ ANNOTATIONS = frozenset(
 
 COMBINING = frozenset(
     {
-        "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "dependencies",
-        "unevaluatedProperties", "unevaluatedItems",
+        "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas",
+        "dependencies", "unevaluatedProperties", "unevaluatedItems",
     }
 )  # fmt: skip
 """They combine other schemas."""

@@ -16,8 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..automaton.choice import alt
-from ..automaton.counted import counted
-from ..automaton.expression import INFINITE, NOTHING, Expr, seq, text
+from ..automaton.expression import INFINITE, NOTHING, Expr, seq
 from ..automaton.members import ObjectTemplate
 from .bounds import greatest, least
 from .context import Context
@@ -48,7 +47,7 @@ class ObjectPlan:
 
     def __init__(self, branch: Branch, forms: Forms, path: str, rest: Context) -> None:
         self.branch, self.forms, self.path = branch, forms, path
-        self.report, self.options = rest.report, rest.options
+        self.report, self.options, self.limits = rest.report, rest.options, rest.limits
         self.parts: list[tuple[Placed, ...]] = []
         self.members: list[Member] = []
         self.keys = KeyRule(branch, forms, rest)
@@ -227,8 +226,7 @@ class ObjectPlan:
         ways = []
         for free, expr in zip(self.free, exprs, strict=True):
             if expr is not NOTHING:
-                any_length = (free.low, free.high) == (0, INFINITE)
-                key = text(free.dfa) if any_length else counted(free.dfa, free.low, free.high)
+                key = self.forms.free_key(*free.keys, free.declared, self.limits)
                 ways.append(seq(key, self.forms.after_key(expr)))
         found = alt(ways)
         if found is not NOTHING:

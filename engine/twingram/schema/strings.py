@@ -7,22 +7,23 @@ Lengths count characters of the value, however they are spelt. A pattern is sear
 speaks of the value, not of its spelling; one that only counts characters (`^[a-z]{0,63}$`) is taken apart into a class
 and a length. Where strings have no delimiters, a text that would be read as another admitted type is no string
 (`readings`).
-Cost: one product of automata for each new pattern; lengths cost nothing until they are met.
+Cost: an automaton for each new pattern; products and lengths cost nothing until they are met.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..automaton.counted import counted
 from ..automaton.dfa import Dfa
-from ..automaton.expression import INFINITE, NOTHING, Expr, seq, text
+from ..automaton.expression import INFINITE, NOTHING, Expr, seq
+from ..automaton.meet import meet
 from ..automaton.regex import RegexError, counted_pattern, pattern_dfa
 from ..errors import LimitExceeded
+from ..limits import Limits
 from .bounds import greatest, least
 from .context import Context
 from .formats import FORMATS, UNCHECKED
-from .forms import Forms, both, without_texts
+from .forms import Forms, without_texts
 from .keywords import PLAIN_SCALAR, Own
 from .report import Placed, Refusal
 from .stated import Branch, Types
@@ -31,15 +32,19 @@ __all__ = ["Narrowed", "narrowed_by", "strings"]
 
 
 class Narrowed(NamedTuple):
-    """Texts of an automaton that have so many characters."""
+    """Texts of all the automata that have so many characters."""
 
-    dfa: Dfa
+    dfas: tuple[Dfa, ...]
     low: int
     high: int
 
-    @property
-    def expr(self) -> Expr:
-        return text(self.dfa) if (self.low, self.high) == (0, INFINITE) else counted(self.dfa, self.low, self.high)
+    def also(self, dfa: Dfa, low: int = 0, high: int | None = None) -> Narrowed:
+        """Those of them that another automaton accepts, and that are so long."""
+        dfas = self.dfas if dfa in self.dfas else (*self.dfas, dfa)
+        return Narrowed(dfas, max(self.low, low), self.high if high is None else min(self.high, high))
+
+    def expr(self, limits: Limits) -> Expr:
+        return meet(self.dfas, self.low, self.high, limits=limits)
 
 
 def strings(branch: Branch, forms: Forms, read: Types, rest: Context) -> Expr | Refusal:
@@ -47,15 +52,15 @@ def strings(branch: Branch, forms: Forms, read: Types, rest: Context) -> Expr | 
     body = forms.body(read)
     if all(schema.keys() <= PLAIN_SCALAR for schema, _ in branch):
         return forms.plain("string") if body is forms.string.body else forms.text(body)
-    inner = narrowed_by(branch, body, forms.string.table, rest).expr
+    inner = narrowed_by(branch, Narrowed((body,), 0, INFINITE), forms.string.table, rest).expr(rest.limits)
     if inner is NOTHING:
         return Refusal(branch[0].path, _blamed(branch), "no text that can be written satisfies this")
     return seq(forms.string.before, inner, forms.string.after)
 
 
-def narrowed_by(branch: Branch, body: Dfa, table: str, rest: Context) -> Narrowed:
-    """The texts of `body` that satisfy the branch."""
-    found = Narrowed(body, greatest(branch, "minLength", rest.report), INFINITE)
+def narrowed_by(branch: Branch, found: Narrowed, table: str, rest: Context) -> Narrowed:
+    """The texts of `found` that satisfy the branch."""
+    found = found._replace(low=max(found.low, greatest(branch, "minLength", rest.report)))
     for placed in branch:
         schema = placed.schema
         for keyword in ("pattern", Own.UNLIKE):
@@ -66,7 +71,7 @@ def narrowed_by(branch: Branch, body: Dfa, table: str, rest: Context) -> Narrowe
                 found = _by_format(found, placed, keyword, table, rest)
         listed = [value for value in schema.get(Own.EXCLUDED, ()) if isinstance(value, str)]
         if listed:
-            found = found._replace(dfa=without_texts(found.dfa, listed, table, rest.limits))
+            found = found.also(without_texts(found.dfas[0], listed, table, rest.limits))
     high = least(branch, "maxLength", rest.report)
     return found if high is None else found._replace(high=min(found.high, high))
 
@@ -80,15 +85,11 @@ def _by_pattern(found: Narrowed, placed: Placed, keyword: str | Own, table: str,
     try:
         if keyword is Own.UNLIKE:
             away = pattern_dfa(pattern, spelling=table, negate=True, limits=rest.limits)
-            return found._replace(dfa=both(away, found.dfa, rest.limits))
+            return found.also(away)
         split = counted_pattern(pattern, spelling=table, limits=rest.limits)
-        if split is None:
-            like = pattern_dfa(pattern, spelling=table, limits=rest.limits)
-            return found._replace(dfa=both(like, found.dfa, rest.limits))
-        dfa, low, high = split
-        return Narrowed(
-            both(dfa, found.dfa, rest.limits), max(found.low, low), min(found.high, INFINITE if high is None else high)
-        )
+        if split is not None:
+            return found.also(*split)
+        return found.also(pattern_dfa(pattern, spelling=table, limits=rest.limits))
     except RegexError as error:
         rest.report.relax(path, "pattern", error.construct)
     except LimitExceeded as error:
@@ -114,8 +115,7 @@ def _by_format(found: Narrowed, placed: Placed, keyword: str | Own, table: str, 
         return found
     away = keyword is Own.UNFIT
     dfa = pattern_dfa(form.pattern, spelling=table, search=False, negate=away, limits=rest.limits)
-    found = found._replace(dfa=both(dfa, found.dfa, rest.limits))
-    return found if away or form.most is None else found._replace(high=min(found.high, form.most))
+    return found.also(dfa, 0, None if away else form.most)
 
 
 def _blamed(branch: Branch) -> str:

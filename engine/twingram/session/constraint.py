@@ -116,14 +116,16 @@ class MaskFormat:
 
     def compile(self, name: str, schema: Any, options: SchemaOptions) -> CompiledSchema:
         """The arguments of a tool; equal schemas are compiled once."""
-        return self._once(schema, options, "", lambda: compile_arguments(schema, self.arguments, tool=name, options=options))
+        shape = self.arguments
+        return self._once(schema, options, "", lambda: compile_arguments(schema, shape, tool=name, options=options))
 
     def compile_answer(self, schema: Any, options: SchemaOptions) -> tuple[CompiledSchema, Holes]:
         """An answer that follows a schema, and what puts it in the place of content."""
         place = self._answer_place
         if place is None:
             hint = "its grammar has no line such as: //@ answer RULE"
-            raise RequestError(f"response_schema: format {self.grammar.name!r} does not say how data is answered; {hint}")
+            name = self.grammar.name
+            raise RequestError(f"response_schema: format {name!r} does not say how data is answered; {hint}")
         made = self._once(schema, options, "answer", lambda: compile_value(schema, place.spelling, options=options))
         return made, dict.fromkeys(place.terminals, made.expr)
 
@@ -334,8 +336,10 @@ class Constraint:
         return Session(self, call_id)
 
     def report(self) -> list[Finding]:
-        """Per tool, JSON path and keyword what the mask does of it: enforced, narrowed, relaxed or refused. What is said
-        of the schema of the answer has the empty name in the place of a tool's."""
+        """Per tool, JSON path and keyword what the mask does of it: enforced, narrowed, relaxed or refused.
+
+        What is said of the schema of the answer has the empty name in the place of a tool's.
+        """
         found = [f.for_tool(name) for name, compiled in self._compiled.items() for f in compiled.findings]
         answer = [] if self._answer is None else [*self._answer.findings]
         return self._refused + found + answer
