@@ -52,7 +52,7 @@ class Landing(Walk):
             found = self.wide.sweep(leaf.dfa, leaf.state)
             self.ids.extend(self._counted_within(leaf, found, left))
         for byte in bits(first_bytes(tail)):
-            self.leave(self.wide.exits(leaf.dfa, leaf.state, byte), leaf, tail)
+            self.leave(self.wide.exits(leaf.dfa, leaf.state, byte, every=isinstance(leaf, Counted)), leaf, tail)
 
     def _counted_within(self, leaf: Counted, found: Sweep, left: int) -> Iterator[int]:
         verdicts: dict[tuple[int, int], bool] = {}
@@ -74,7 +74,7 @@ class Landing(Walk):
         else:
             self.ids.extend(self._counted_within(leaf, found, left))
         for byte in bits(first_bytes(tail)):
-            self.leave(found.exits(byte), leaf, tail)
+            self.leave(found.exits(byte, every=isinstance(leaf, Counted)), leaf, tail)
 
 
 class Farthest(Landing):
@@ -89,12 +89,12 @@ class Farthest(Landing):
     def text(self, leaf: Text | Counted, tail: Expr) -> None:
         self._bound(leaf, tail)
         for byte in bits(first_bytes(tail)):
-            self.leave(self.wide.exits(leaf.dfa, leaf.state, byte), leaf, tail)
+            self.leave(self.wide.exits(leaf.dfa, leaf.state, byte, every=isinstance(leaf, Counted)), leaf, tail)
 
     def sweep_below(self, trie: TokenTrie, node: int, leaf: Text | Counted, tail: Expr) -> None:
         self._bound(leaf, tail)
         for byte in bits(first_bytes(tail)):
-            self.leave(sweep(trie, leaf.dfa, leaf.state, node).exits(byte), leaf, tail)
+            self.leave(sweep(trie, leaf.dfa, leaf.state, node).exits(byte, every=isinstance(leaf, Counted)), leaf, tail)
 
     def _bound(self, leaf: Text | Counted, tail: Expr) -> None:
         """No token that stays text leads further than this."""
