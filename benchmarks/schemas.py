@@ -57,6 +57,7 @@ class Row:
     id: str
     schema: Any
     tests: list[tuple[Any, bool]]
+    formats: bool = True  # whether `format` restricts
 
 
 @dataclass
@@ -73,6 +74,14 @@ class Outcome:
     wrong: list[str] = field(default_factory=list)
     seconds: float = 0.0
     memory: int = 0
+    size: int = 0  # of the schema as JSON
+
+    @property
+    def note(self) -> str:
+        """What may explain its time."""
+        if self.refused:
+            return f"refused ({self.refused[:60]})"
+        return f"{self.size / 1024:.0f} KiB of schema" + (", not exact" if not self.exact else "")
 
     @property
     def exact(self) -> bool:
@@ -89,7 +98,7 @@ def rows_of(path: Path) -> Iterator[Row]:
             row = json.loads(line)
             if "schema" in row:
                 tests = [(test["data"], bool(test["valid"])) for test in row.get("tests", ())]
-                yield Row(name, str(row.get("id", number)), row["schema"], tests)
+                yield Row(name, str(row.get("id", number)), row["schema"], tests, row.get("format_assertion", True))
             else:
                 yield from _tools(name, str(row.get("id", number)), row)
 
@@ -120,13 +129,13 @@ def vocabulary_of(name: str) -> tg.Vocabulary:
 
 def judge(row: Row, name: str) -> Outcome:
     """Compile a row and run its instances."""
-    out = Outcome(row.set, row.id, name)
+    out = Outcome(row.set, row.id, name, size=len(json.dumps(row.schema)))
     tools = [{"type": "function", "function": {"name": "f", "parameters": row.schema}}]
     begin = time.process_time()
     try:
         constraint = tg.load_format(name).constraint(
             tools, "required", vocabulary=vocabulary_of(name), additional_properties="schema",
-            parallel_tool_calls=False, reasoning="forbid",
+            parallel_tool_calls=False, reasoning="forbid", check_formats=row.formats,
         )  # fmt: skip
         constraint.session().mask()
     except tg.TwingramError as error:
@@ -201,7 +210,7 @@ def _verdict(row: Row, at: int) -> bool | None:
     key = (row.set, row.id, at)
     if key not in _VERDICTS:
         cls = jsonschema.validators.validator_for(row.schema, default=jsonschema.Draft202012Validator)
-        validator = cls(row.schema, format_checker=cls.FORMAT_CHECKER)
+        validator = cls(row.schema, format_checker=cls.FORMAT_CHECKER if row.formats else None)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -269,7 +278,8 @@ def _cells(some: Sequence[Outcome]) -> list[str]:
     return [
         some[0].set, some[0].format, str(len(some)), _share(len(compiled), len(some)), str(len(some) - len(compiled)),
         _share(sum(o.exact for o in some), len(some)), str(sum(bool(o.narrowed) for o in some)),
-        str(sum(bool(o.relaxed) for o in some)), _share(counts["valid claimed"] - wrong["valid"], counts["valid claimed"]),
+        str(sum(bool(o.relaxed) for o in some)),
+        _share(counts["valid claimed"] - wrong["valid"], counts["valid claimed"]),
         _share(counts["invalid claimed"] - wrong["invalid"], counts["invalid claimed"]), str(sum(wrong.values())),
         str(counts["judges differ"]), str(counts["not spellable"]),
     ]  # fmt: skip
@@ -291,7 +301,7 @@ def timing(outcomes: Sequence[Outcome]) -> str:
         )
     slow = sorted(outcomes, key=lambda o: -o.seconds)[:10]
     lines += ["", "Slowest ten:", ""]
-    lines += [f"* {o.seconds * 1000:.0f} ms: {o.set} {o.id}, {o.format}{' (refused)' if o.refused else ''}" for o in slow]
+    lines += [f"* {o.seconds * 1000:.0f} ms: {o.set} {o.id}, {o.format}, {o.note}" for o in slow]
     return "\n".join(lines)
 
 

@@ -42,7 +42,10 @@ def tokens_of(vocabulary: tg.Vocabulary, text: str) -> list[int]:
     out: list[int] = []
     while text:
         marker = next((m for m in vocabulary.special_tokens if m and text.startswith(m)), "")
-        out += [vocabulary.special_tokens[marker]] if marker else [single[b.to_bytes(1, "big")] for b in text[0].encode()]
+        if marker:
+            out.append(vocabulary.special_tokens[marker])
+        else:
+            out += [single[bytes((byte,))] for byte in text[0].encode()]
         text = text[len(marker) or 1 :]
     return out
 
@@ -154,7 +157,8 @@ def test_what_cannot_be_answered_is_refused() -> None:
         constraint("gemma4", '{"type": "object"}')
     silent = tg.Format.from_text(
         '//@ format silent 1\n//@ start turn\n//@ stop "[e]"\n//@ marker "[c]" "[/c]"\nturn: [content] tool_call*\n'
-        'content: TEXT\ntool_call: "[c]" tool_name object "[/c]"\ntool_name: NAME\nobject: "(" [member ("," member)*] ")"\n'
+        'content: TEXT\ntool_call: "[c]" tool_name object "[/c]"\ntool_name: NAME\n'
+        'object: "(" [member ("," member)*] ")"\n'
         'member: key "=" value\nkey: NAME\n?value: number | object\nnumber: NUMBER\nTEXT: /((?!\\[c\\]|\\[e\\]).)+/s\n'
         "NAME: /[a-z]+/\nNUMBER: /[0-9]+/\n"
     )

@@ -133,6 +133,7 @@ class Format:
         on_unsupported: str = "relax",
         on_refused: str = "exclude",
         response_schema: Mapping[str, Any] | bool | None = None,
+        check_formats: bool = True,
         max_tokens: int | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> Constraint:
@@ -140,8 +141,9 @@ class Format:
 
         `tool_choice`: "auto", "none", "required", a named function, or allowed_tools. `reasoning`: "allow", "require"
         or "forbid". `response_schema`: a JSON Schema of the answer itself, which is then JSON; with tools under "auto"
-        the turn is such an answer or calls. `max_tokens`: the turn is ended within this budget, the stop token not
-        counted. Raises `RequestError`, `SchemaError`, `VocabularyError` or `LimitExceeded`.
+        the turn is such an answer or calls. `check_formats`: whether `format` restricts texts or only describes them.
+        `max_tokens`: the turn is ended within this budget, the stop token not counted.
+        Raises `RequestError`, `SchemaError`, `VocabularyError` or `LimitExceeded`.
         """
         one_of("reasoning", reasoning, ("allow", "require", "forbid"))
         one_of("key_order", key_order, ("any", "declared", "sorted"))
@@ -158,6 +160,7 @@ class Format:
             key_order=key_order,
             additional_properties=additional_properties,
             on_unsupported=on_unsupported,
+            formats=check_formats,
             limits=limits,
         )
         return Constraint(

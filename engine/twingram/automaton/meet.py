@@ -1,8 +1,8 @@
 """The texts that several byte automata share, their product put off until a text is really begun.
 
 In: automata, bounds on the number of characters. Out: an expression that becomes the text of their intersection when
-it is reached; `NOTHING` if they share no such text, which is known at once: the product is searched for its shortest text,
-which as a rule is found soon. A schema with a hundred patterns is compiled without a single product, and a
+it is reached; `NOTHING` if they share no such text, which is known at once: the product is searched for its shortest
+text, which as a rule is found soon. A schema with a hundred patterns is compiled without a single product, and a
 generation meets few of them.
 
 Invariant: the first automaton is the one whose characters are counted (see `dfa.intersect`). What is put off is small:

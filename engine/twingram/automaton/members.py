@@ -64,7 +64,8 @@ class ObjectTemplate:
         """The keys that may come next, as bits."""
         free = ((1 << len(self.entries)) - 1) & ~used
         if self.tally is not None:
-            return sum(1 << bit for bit in range(len(self.entries)) if free >> bit & 1 and self._fits(used, written, bit))
+            bits = range(len(self.entries))
+            return sum(1 << bit for bit in bits if free >> bit & 1 and self._fits(used, written, bit))
         if self.upto is None:
             return free
         owed = self.required & ~used
@@ -172,7 +173,8 @@ class KeyStep(Leaf):
 
     def _members(self, bit: int) -> Expr:
         template = self.template
-        found: Expr = intern(Members, template, template.after(self.used, bit), True, template.written(self.written, bit))
+        written = template.written(self.written, bit)
+        found: Expr = intern(Members, template, template.after(self.used, bit), True, written)
         return found
 
     def _rest(self, bit: int) -> Expr:

@@ -232,7 +232,7 @@ class Resolver:
         if then is True and other is True:
             return []
         if self._opposite(Placed(condition, placed.path), frozenset()) is None:
-            self._report.relax(placed.path, "if", "what this condition excludes is not known, so `else` may always hold")
+            self._report.relax(placed.path, "if", "what the condition excludes is not known, so `else` may always hold")
             return [[Derived({"allOf": [condition, then]}), other]]
         return [[Derived({"allOf": [condition, then]}), Derived({"allOf": [negated(condition), other]})]]
 

@@ -143,7 +143,7 @@ class Forms:
         return found
 
     def free_key(self, dfas: tuple[Dfa, ...], low: int, high: int, declared: tuple[str, ...], limits: Limits) -> Expr:
-        """Keys of `low` to `high` characters that all of the automata accept, and that are none of the declared ones."""
+        """Keys of `low` to `high` characters that all the automata accept, and that are none of the declared ones."""
         if not declared:
             return meet(dfas, low, high, limits=limits)
         body = self.object.key.body

@@ -158,7 +158,8 @@ class KeyRule:
         if not kinds:
             return found.also(literals(()))
         if len({kind[1:] for kind in kinds}) > 1:
-            self.rest.report.relax(placed.path, "propertyNames", "names of several kinds and lengths are not told apart")
+            reason = "names of several kinds and lengths are not told apart"
+            self.rest.report.relax(placed.path, "propertyNames", reason)
             return found
         dfas = (product(kind.dfas, self.rest.limits) for kind in kinds)
         return kinds[0]._replace(dfas=(union(*dfas, limits=self.rest.limits),))

@@ -185,7 +185,8 @@ class ObjectPlan:
 
     def _counts(self, entries: Sequence[tuple[bytes, Expr, bool]], free: Expr) -> tuple[int, int]:
         """How many members there are, as far as that is not plain from the members themselves."""
-        low, high = greatest(self.branch, "minProperties", self.report), least(self.branch, "maxProperties", self.report)
+        low = greatest(self.branch, "minProperties", self.report)
+        high = least(self.branch, "maxProperties", self.report)
         needed = sum(required for _, _, required in entries)
         if any({} in _excluded(schema) for schema, _ in self.branch):
             low = max(low, 1)
@@ -194,9 +195,7 @@ class ObjectPlan:
             low = 0
         if low > max(needed, 1) and free is not NOTHING:
             self._mark("minProperties", "a key that is not declared may be written twice, and is counted twice then")
-        most = INFINITE if high is None or (free is NOTHING and high >= len(entries)) else max(high, 0)
-        if high is not None and high < 0:
-            most = -1
+        most = INFINITE if high is None or (free is NOTHING and high >= len(entries)) else high
         return (low if low > needed else 0), most
 
     def _mark(self, keyword: str, reason: str) -> None:

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote, urljoin
 
-from referencing import Registry, Resource
+from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
@@ -69,7 +69,7 @@ class References:
 
     @cached_property
     def _registry(self) -> Registry[Any]:
-        resource = Resource(contents=self._document, specification=self._draft)
+        resource = self._draft.create_resource(self._document)
         registry: Registry[Any] = Registry().with_resource("", resource)
         own = resource.id()
         return registry.with_resource(own, resource).crawl() if own else registry.crawl()
