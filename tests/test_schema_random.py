@@ -1,7 +1,7 @@
 """Random schemas that mix all keywords, against an outside validator.
 
-Each schema is compiled as an answer, so that its texts are plain JSON. Values from a small universe that know nothing of
-our masks are judged by `jsonschema`: a valid one is accepted unless the report says narrowed, an invalid one refused
+Each schema is compiled as an answer, so that its texts are plain JSON. Values from a small universe that knows nothing
+of our masks are judged by `jsonschema`: a valid one is accepted unless the report says narrowed, an invalid one refused
 unless it says relaxed. Walks through the expression validate, again unless something is relaxed. The number of schemas
 comes from the environment (`TWINGRAM_SCHEMAS`).
 """
