@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from twingram.schema.declared import ANYTHING, UNDECLARED, Place, admitted_types
 from twingram.session.casts import Types, cast_bare, cast_raw, cast_string, document, quote, unescape, unquote
-from twingram.session.declared import ANYTHING, UNDECLARED, Place, admitted_types
 from twingram.session.tools import Tools
 
 DEEP = 512

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.protocols import Validator
 from jsonschema.validators import extend
 from numpy.typing import NDArray
 
@@ -35,7 +36,7 @@ from .oracle.patterns import pattern
 __all__ = [
     "FORMATS", "RUNES", "Asked", "Walk", "Walker", "alternatives", "asked", "budgets", "call_ids", "json_prefix",
     "loaded", "oracle_of", "sessions", "small", "small_symbols", "small_trie", "stops", "symbols_of", "trie_of",
-    "viable_tokens", "violations", "walked",
+    "validator_of", "viable_tokens", "violations", "walked",
 ]  # fmt: skip
 
 FORMATS = ("gemma4", "atem", "runes")
@@ -243,7 +244,8 @@ class Walker:
     def __init__(self, vocabulary: tg.Vocabulary, rng: random.Random, *, soft: int = 60, hard: int = 4000) -> None:
         self.vocabulary, self.rng, self.soft, self.hard = vocabulary, rng, soft, hard
         self._marks = _landmarks(vocabulary)
-        self._hints: tuple[tg.Constraint, Flags] | None = None
+        self._hints: tuple[Any, Flags] | None = None
+        self._nearer: tuple[Any, dict[Any, list[int]]] = (None, {})  # by state, of one machine
 
     def walk(self, session: tg.Session) -> list[int]:
         """The tokens from where the session stands to the end of the turn."""
@@ -274,6 +276,17 @@ class Walker:
 
         Where many are allowed, only bytes, special tokens and parts of the formats' and the schemas' texts are tried.
         """
+        machine, known = self._nearer
+        if machine is not session.machine:
+            known = {}
+            self._nearer = session.machine, known
+        if session.constraint.max_tokens is not None:  # then it is not for the state alone to say
+            return self.rng.choice(self._downhill(session))
+        if session.state not in known:
+            known[session.state] = self._downhill(session)
+        return self.rng.choice(known[session.state])
+
+    def _downhill(self, session: tg.Session) -> list[int]:
         allowed, stopping = session.allowed_tokens(), session.constraint.binding.stops
         if len(allowed) > _MANY_ALLOWED:
             allowed = allowed[self._marks.leading[allowed] | self._spelt_by(session)[allowed]]
@@ -292,16 +305,16 @@ class Walker:
         if not best:
             best = [token for token in allowed.tolist() if token in stopping]
             assert best, f"no token leads nearer to the end, which is said to be {here} tokens away"
-        return self.rng.choice(best)
+        return best
 
     def _spelt_by(self, session: tg.Session) -> Flags:
         """The tokens that are a part of a text in the tools' definitions."""
-        constraint = session.constraint
-        if self._hints is None or self._hints[0] is not constraint:
-            texts = [text.encode() for tool in constraint.tools.definitions for text in _texts(tool.definition)]
+        tools = session.constraint.tools.definitions
+        if self._hints is None or self._hints[0] != tools:
+            texts = {text.encode() for tool in tools for text in _texts(tool.definition)}
             ids, flags = self._marks.ids, np.zeros(len(self.vocabulary), dtype=np.bool_)
             flags[[ids[part] for text in texts for part in _parts(text) if part in ids]] = True
-            self._hints = constraint, flags
+            self._hints = tools, flags
         return self._hints[1]
 
 
@@ -315,8 +328,9 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(value[part])
 
 
-def _parts(data: bytes) -> Iterator[bytes]:
-    return (data[low:high] for low in range(len(data)) for high in range(low + 1, len(data) + 1))
+def _parts(data: bytes, longest: int = 40) -> Iterator[bytes]:
+    ends = (low + longest for low in range(len(data)))
+    return (data[low:high] for low, end in enumerate(ends) for high in range(low + 1, min(end, len(data)) + 1))
 
 
 @dataclass(frozen=True)
@@ -410,9 +424,14 @@ def _ecma(_: Any, wanted: str, value: Any, schema: Any) -> Iterator[ValidationEr
 _Validator = extend(Draft202012Validator, {"pattern": _ecma})  # patterns as ECMA-262 has them, not as Python does
 
 
+def validator_of(schema: Any, *, formats: bool = False) -> Validator:
+    """An outside validator; with `formats` it checks those that it knows."""
+    return _Validator(plain_schema(schema), format_checker=_Validator.FORMAT_CHECKER if formats else None)
+
+
 def violations(schema: Any, value: Any) -> list[str]:
     """What an outside validator has against a value."""
-    return [error.message for error in _Validator(plain_schema(schema)).iter_errors(value)]
+    return [error.message for error in validator_of(schema).iter_errors(value)]
 
 
 _ENDINGS = ("", '"', '0"', '00"', '000"', '0000"', 'n"', "0", "e", "ue", "rue", "lse", "alse", "se", "l", "ll", "ull")

@@ -12,7 +12,9 @@ trie they take 0.1 ms.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from threading import RLock
 from typing import Any
+from weakref import WeakValueDictionary
 
 from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Literal, Seq, intern, literal, seq
 
@@ -93,17 +95,40 @@ def _factored(items: Sequence[Expr]) -> list[Expr]:
     return out
 
 
+class Table:
+    """The literals of a trie, sorted, each with what follows it. Equal ones are one object while it is in use."""
+
+    __slots__ = ("__weakref__", "entries")
+
+    def __init__(self, entries: Sequence[tuple[bytes, Expr]]) -> None:
+        self.entries = tuple(entries)
+
+    @classmethod
+    def of(cls, entries: Sequence[tuple[bytes, Expr]]) -> Table:
+        names = tuple((word, id(tail)) for word, tail in entries)  # the table holds the tails: see `intern`
+        with _LOCK:
+            found = _TABLES.get(names)
+            if found is None:
+                found = _TABLES[names] = cls(entries)
+        return found
+
+
+_TABLES: WeakValueDictionary[tuple[tuple[bytes, int], ...], Table] = WeakValueDictionary()
+_LOCK = RLock()  # a collection may drop a table while it is held
+
+
 class Words(Leaf):
     """A set of literals, each with what follows it: a trie whose nodes are made when they are reached.
 
     `entries` are sorted by their bytes; this node is the slice `low:high`, of which the first `depth` bytes are read.
     """
 
-    __slots__ = ("_children", "depth", "entries", "first", "high", "low")
+    __slots__ = ("_children", "depth", "entries", "first", "high", "low", "table")
 
-    def __init__(self, entries: tuple[tuple[bytes, Expr], ...], low: int, high: int, depth: int) -> None:
-        self.entries, self.low, self.high, self.depth = entries, low, high, depth
-        self._children: dict[int, tuple[int, int]] = slices(entries, low, high, depth)
+    def __init__(self, table: Table, low: int, high: int, depth: int) -> None:
+        self.table, self.low, self.high, self.depth = table, low, high, depth
+        self.entries = table.entries
+        self._children: dict[int, tuple[int, int]] = slices(self.entries, low, high, depth)
         self.first = sum(1 << byte for byte in self._children)
 
     def parts(self) -> tuple[Expr, ...]:
@@ -114,7 +139,7 @@ class Words(Leaf):
 
     def after(self, sym: int) -> Expr:
         low, high = self._children[sym]
-        return _word_node(self.entries, low, high, self.depth + 1)
+        return _word_node(self.table, low, high, self.depth + 1)
 
     def _find_heads(self) -> tuple[Head, ...]:
         word, tail = self.entries[self.low]
@@ -137,11 +162,11 @@ def slices(entries: Sequence[tuple[bytes, Any]], low: int, high: int, depth: int
     return out
 
 
-def _word_node(entries: tuple[tuple[bytes, Expr], ...], low: int, high: int, depth: int) -> Expr:
+def _word_node(table: Table, low: int, high: int, depth: int) -> Expr:
     if high - low == 1:
-        word, tail = entries[low]
+        word, tail = table.entries[low]
         return seq(literal(word[depth:]), tail)
-    found: Expr = intern(Words, entries, low, high, depth)
+    found: Expr = intern(Words, table, low, high, depth)
     return found
 
 
@@ -153,8 +178,8 @@ def words(entries: Iterable[tuple[bytes, Expr]]) -> Expr:
             merged.setdefault(word, []).append(tail)
     if not merged:
         return NOTHING
-    table = tuple(sorted(((word, alt(tails)) for word, tails in merged.items()), key=lambda pair: pair[0]))
-    return _word_node(table, 0, len(table), 0)
+    table = Table.of(sorted(((word, alt(tails)) for word, tails in merged.items()), key=lambda pair: pair[0]))
+    return _word_node(table, 0, len(table.entries), 0)
 
 
 def maybe(body: Expr) -> Expr:

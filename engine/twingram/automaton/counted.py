@@ -10,11 +10,12 @@ upper bound of a million compiles at once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from .dfa import Dfa
 from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, intern, text
 
-__all__ = ["COUNT_HORIZON", "Counted", "counted"]
+__all__ = ["COUNT_HORIZON", "Counted", "counted", "width"]
 
 _WIDEST = 12  # bytes of a character in any spelling in use: two escapes of six
 
@@ -83,7 +84,7 @@ class Counted(Leaf):
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         """Bytes to the end, a bound from above that falls with every byte of the way it is the length of: the character
-        that is being read exactly, the least number of those after it at `_WIDEST` bytes each."""
+        that is being read exactly, the least number of those after it at their `width` each."""
         limit = min(self.high, COUNT_HORIZON)
         lengths = self.dfa.lengths(self.state, limit) >> min(self.low, limit)
         left = self.low + (lengths & -lengths).bit_length() - 1 if lengths else self.low
@@ -91,7 +92,13 @@ class Counted(Leaf):
             return self._bytes_to(lambda state: bool(self.dfa.accept[state]), boundary=False)
         exact = left <= limit
         here = self._bytes_to(lambda state: not exact or bool(self._fits(state, left - 1)), boundary=True)
-        return here + (left - 1) * _WIDEST
+        return here + (left - 1) * width(self.dfa) if left > 1 else here
+
+    @property
+    def worst(self) -> int:
+        """What `measure` gives at most wherever this text leads to. From every state the least length that is left is
+        the lower bound and what leads from there to a word at most, and no more than the upper bound."""
+        return _WIDEST + width(self.dfa) * min(self.high, self.low + _farthest(self.dfa))
 
     def _fits(self, state: int, length: int) -> int:
         return self.dfa.lengths(state, length) >> length & 1
@@ -114,6 +121,54 @@ class Counted(Leaf):
 
     def __repr__(self) -> str:
         return f"text[{self.dfa.key.hex()[:4]}:{self.state}]{{{self.low},{self.high}}}"
+
+
+@lru_cache(maxsize=1024)
+def width(dfa: Dfa, *, longest: bool = False) -> int:
+    """Bytes that suffice for one character from any state to any other that one leads to; `longest`: of the longest
+    character there is."""
+    most = 1
+    for start in range(1, len(dfa.runs)):
+        if start != dfa.start and not dfa.boundary[start]:
+            continue
+        level, depth, reached = {start}, 0, set[int]()
+        while level and depth < _WIDEST:
+            depth += 1
+            below = {target for state in level for _, _, target in dfa.runs[state]}
+            level = {state for state in below if not dfa.boundary[state]}
+            if longest and len(level) < len(below):
+                most = max(most, depth)
+            elif not longest:
+                new = below - level - reached
+                reached |= new
+                most = max(most, depth) if new else most
+    return most
+
+
+@lru_cache(maxsize=1024)
+def _farthest(dfa: Dfa) -> int:
+    """Of all states the greatest number of characters that the nearest word is away."""
+    before: list[list[int]] = [[] for _ in dfa.runs]
+    for state, row in enumerate(dfa.runs):
+        for target in {target for _, _, target in row}:
+            before[target].append(state)
+    away = {state: 0 for state, flag in enumerate(dfa.accept) if flag}
+    level = list(away)
+    while level:
+        further: list[int] = []  # one character more
+        for target in level:  # grows by the states that lead here within the character
+            for state in before[target]:
+                if state in away:
+                    continue
+                if dfa.boundary[target]:
+                    further.append(state)
+                else:
+                    away[state] = away[target]
+                    level.append(state)
+        count = away[level[0]] + 1
+        level = [state for state in dict.fromkeys(further) if state not in away]
+        away.update(dict.fromkeys(level, count))
+    return max(away.values(), default=0)
 
 
 COUNT_HORIZON = 4096  # lengths are decided exactly up to here; longer upper bounds count as this one or more

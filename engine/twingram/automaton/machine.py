@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..limits import DEFAULT_LIMITS, Limits
+from .choice import alt
 from .derivative import derive
 from .expression import EMPTY, Expr, Literal, Seq, hoist, literal, seq
 from .tags import COMMIT, Tag
@@ -145,22 +146,25 @@ def compose(
 class Machine:
     """The states reachable from one start expression."""
 
-    __slots__ = ("__weakref__", "_states", "deepest", "epoch", "limits", "recovery", "start", "widths")
+    __slots__ = ("__weakref__", "_states", "deepest", "epoch", "limits", "ordered", "recovery", "start", "widths")
 
     def __init__(
         self,
         start: Expr,
         *,
         widths: tuple[int, ...] = (),
-        recovery: Callable[[Expr], tuple[Tag, Expr] | None] | None = None,
+        recovery: Callable[[tuple[Expr, ...]], tuple[int, Tag, Expr]] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         deepest: int | None = None,
+        ordered: bool = True,
     ) -> None:
-        """`widths[k]`: length in bytes of marker k's text. `recovery`: see `grammar.recovery`; None for masks.
-        `deepest`: how many containers may be open; one more than is read by default, so that the reader sees it and
-        says which limit it is."""
+        """`ordered`: readings have an order of preference, and only `Limits.threads` of them are kept; else, where all
+        text has one reading only, none is lost. `widths[k]`: length in bytes of marker k's text. `recovery`: see
+        `grammar.recovery`; None for masks. `deepest`: how many containers may be open; one more than is read by
+        default, so that the reader sees it and says which limit it is."""
         self.limits, self.recovery, self.widths, self.epoch = limits, recovery, widths, 0
         self.deepest = limits.depth + 1 if deepest is None else deepest
+        self.ordered = ordered
         self._states: dict[tuple[Expr, ...], State] = {}
         self.start = self.state((start,))
 
@@ -195,13 +199,9 @@ class Machine:
         """One step, worked out from the heads of the threads."""
         found = self._threads(enumerate(state.threads), sym)
         if not found and self.recovery is not None:
-            for source, thread in enumerate(state.threads):
-                broken = self.recovery(thread)
-                if broken is not None:
-                    tag, rest = broken
-                    again = self._threads([(source, rest)], sym)
-                    found = [(expr, src, ((tag, 0), *tags)) for expr, src, tags in again]
-                    break
+            source, tag, rest = self.recovery(state.threads)
+            again = self._threads([(source, rest)], sym)
+            found = [(expr, src, ((tag, 0), *tags)) for expr, src, tags in again]
         if not found:
             return None
         target = self.state(tuple(expr for expr, _, _ in found))
@@ -223,7 +223,17 @@ class Machine:
                 out.append((rest, source, fired))
                 if COMMIT in late or COMMIT in early:
                     return _distinct(out)
+        if len(out) > 1 and not self.ordered:
+            return _together(out)
         return _distinct(out)[: self.limits.threads] if len(out) > 1 else out
+
+
+def _together(found: list[tuple[Expr, int, tuple[Fired, ...]]]) -> list[tuple[Expr, int, tuple[Fired, ...]]]:
+    """Readings that came the same way and fired the same are one."""
+    groups: dict[tuple[int, tuple[Fired, ...]], list[Expr]] = {}
+    for rest, source, fired in found:
+        groups.setdefault((source, fired), []).append(rest)
+    return _distinct([(alt(rests), source, fired) for (source, fired), rests in groups.items()])
 
 
 def _distinct(found: list[tuple[Expr, int, tuple[Fired, ...]]]) -> list[tuple[Expr, int, tuple[Fired, ...]]]:

@@ -16,21 +16,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, reduce
 from heapq import heappop, heappush
-from math import prod
 
 from ..errors import LimitExceeded
 from ..limits import DEFAULT_LIMITS, Limits
-from .counted import counted
+from .counted import counted, width
 from .dfa import Dfa, intersect
 from .expression import INFINITE, NOTHING, Expr, Head, intern
 from .kept import kept
 from .runs import overlay
 
-__all__ = ["later", "meet", "product", "shares"]
+__all__ = ["later", "meet", "product", "sample", "shares"]
 
-_PUT_OFF = 4000  # states of all automata but the first multiplied, up to which a product waits
+_PUT_OFF = 4000  # states of what the first automaton meets, up to which their product waits
 _COUNTED = 64  # fewest characters up to which a search follows the count
-_LONGEST_CHARACTER = 12  # bytes, in any spelling in use
 
 
 class Later(Expr):
@@ -81,19 +79,36 @@ def meet(dfas: Sequence[Dfa], low: int = 0, high: int = INFINITE, *, limits: Lim
     distinct = tuple(dict.fromkeys(dfas))
     if len(distinct) == 1:
         return counted(distinct[0], low, high)
-    if low > _COUNTED or prod(len(dfa) for dfa in distinct[1:]) > _PUT_OFF:
+    if len(distinct) > 2:
+        distinct = (distinct[0], product(distinct[1:], limits))
+    if low > _COUNTED or len(distinct[1]) > _PUT_OFF:
         return counted(product(distinct, limits), low, high)
     least = _shortest(distinct, low, high, limits)
     if least is None:
         return NOTHING
-    found: Expr = intern(Meet, distinct, low, high, max(least, low * _LONGEST_CHARACTER))
+    found: Expr = intern(Meet, distinct, low, high, _bound(distinct[0], least, counted=low > 0 or high < INFINITE))
     return found
+
+
+def _bound(dfa: Dfa, text: bytes, *, counted: bool) -> int:
+    """Bytes to the end of a product with `dfa` that `text` belongs to: what `measure` gives then, at most."""
+    if not counted:
+        return len(text)
+    state, characters = dfa.start, 0
+    for byte in text:
+        state = dfa.rows[state][byte]
+        characters += dfa.boundary[state]
+    return characters * width(dfa, longest=True)
 
 
 @kept
 def product(dfas: tuple[Dfa, ...], limits: Limits = DEFAULT_LIMITS) -> Dfa:
-    """The intersection."""
-    return reduce(lambda one, other: intersect(one, other, limits=limits), dfas)
+    """The intersection; characters are counted as the first automaton does. The small ones meet first."""
+    first, *others = dfas
+    if not others:
+        return first
+    rest = reduce(lambda one, other: intersect(one, other, limits=limits), sorted(others, key=len))
+    return intersect(first, rest, limits=limits)
 
 
 def shares(dfas: Sequence[Dfa], limits: Limits = DEFAULT_LIMITS) -> bool:
@@ -101,9 +116,14 @@ def shares(dfas: Sequence[Dfa], limits: Limits = DEFAULT_LIMITS) -> bool:
     return _shortest(tuple(dfas), 0, INFINITE, limits) is not None
 
 
-@lru_cache(maxsize=2048)
-def _shortest(dfas: tuple[Dfa, ...], low: int, high: int, limits: Limits) -> int | None:
-    """The length in bytes of the shortest text of `low` to `high` characters that all accept; None if there is none.
+def sample(dfas: Sequence[Dfa], low: int, high: int, *, limits: Limits = DEFAULT_LIMITS) -> bytes | None:
+    """A shortest text of `low` to `high` characters that all accept; None if there is none."""
+    return _shortest(tuple(dfas), low, high, limits)
+
+
+@lru_cache(maxsize=512)
+def _shortest(dfas: tuple[Dfa, ...], low: int, high: int, limits: Limits) -> bytes | None:
+    """The shortest text of `low` to `high` characters that all accept; None if there is none.
 
     Best first: a state of the product is as far from the end as the farthest of its parts, at least.
     """
@@ -112,13 +132,14 @@ def _shortest(dfas: tuple[Dfa, ...], low: int, high: int, limits: Limits) -> int
         return None
     boundary, enough = dfas[0].boundary, low if high >= INFINITE else high + 1  # counts from there on are alike
     lengths = [dfa.shortest for dfa in dfas]
-    todo: list[tuple[int, int, int, tuple[int, ...]]] = [(0, 0, 0, start)]  # (length in all, -length, count, states)
+    # (length in all, -length, text, characters, states)
+    todo: list[tuple[int, int, bytes, int, tuple[int, ...]]] = [(0, 0, b"", 0, start)]
     seen = {(start, 0)}
     while todo:
-        _, length, count, states = heappop(todo)
+        _, length, text, count, states = heappop(todo)
         if count >= low and all(dfa.accept[state] for dfa, state in zip(dfas, states, strict=True)):
-            return -length
-        for _, _, targets in overlay([dfa.runs[state] for dfa, state in zip(dfas, states, strict=True)]):
+            return text
+        for byte, _, targets in overlay([dfa.runs[state] for dfa, state in zip(dfas, states, strict=True)]):
             if not all(targets):
                 continue
             counted = min(count + boundary[targets[0]], enough)
@@ -126,7 +147,7 @@ def _shortest(dfas: tuple[Dfa, ...], low: int, high: int, limits: Limits) -> int
                 continue
             seen.add((targets, counted))
             ahead = max(low - counted, *[known[target] for known, target in zip(lengths, targets, strict=True)])
-            heappush(todo, (1 - length + ahead, length - 1, counted, targets))
+            heappush(todo, (1 - length + ahead, length - 1, text + bytes((byte,)), counted, targets))
         if len(seen) > limits.automaton_states:
             raise LimitExceeded("automaton_states", limits.automaton_states, "patterns that meet need too many states")
     return None

@@ -154,11 +154,20 @@ class KeyStep(Leaf):
         return (*(tail for _, tail in entries), *_needed_parts(self.template))
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
-        best = INFINITE
+        template, best = self.template, INFINITE
+        owed = template.required & ~self.used if template.tally is None else 0
+        bits = [bit for bit in range(len(template.entries)) if owed >> bit & 1]
+        each = of(template.before) + of(template.separator)
+        costs = {bit: spell(template.entries[bit][0]) + of(template.entries[bit][1]) + each for bit in bits}
+        total = sum(costs.values())
         for bit in range(self.low, self.high):
             if self.usable >> bit & 1:
-                key, tail = self.template.entries[bit]
-                best = min(best, spell(key[self.depth :]) + of(tail) + self._members(bit).measure(of, spell))
+                key, tail = template.entries[bit]
+                if template.tally is None and total < INFINITE:
+                    others = total - costs.get(bit, 0)  # what `measure` of the members gives, in one addition
+                else:
+                    others = self._members(bit).measure(of, spell)
+                best = min(best, spell(key[self.depth :]) + of(tail) + others)
         return best
 
     def after(self, sym: int) -> Expr:

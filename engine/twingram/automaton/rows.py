@@ -66,7 +66,7 @@ class RowTemplate:
         wanted, most = max(0, self.least - hits), self.most - hits
         items, room = max(0, self.low - count), self.high - count
         if plain:
-            return wanted <= (room if match else 0) and items <= room
+            return wanted <= (min(room, most) if match else 0) and items <= room
         return match and max(items, wanted) <= min(room, most)
 
 

@@ -54,7 +54,7 @@ class Tally:
         if owed & ~open_keys:
             return False
         count, missing = written[1], owed.bit_count()
-        if count + missing > self.most:
+        if max(self.least, count + missing) > self.most:
             return False
         return free or count + open_keys.bit_count() >= self.least
 

@@ -103,6 +103,19 @@ def _arguments() -> argparse.ArgumentParser:
     check.add_argument("--svg", metavar="FILE", help="also draw the rules as railroad diagrams")
     check.set_defaults(run=commands.check)
 
+    schema = _command(group, "schema", "what a mask holds of a schema, keyword by keyword", "schema check tools.json")
+    schema.add_argument("action", choices=("check",), help="compile the schemas and report on each of their keywords")
+    schema.add_argument(
+        "file", metavar="FILE", help="tool definitions, or the JSON Schema of an answer; - is standard input"
+    )
+    schema.add_argument("--format", help="a format's name or a grammar file (default: each format at hand)")
+    schema.add_argument(
+        "--additional-properties", choices=("declared", "schema"), default="declared",
+        help="only declared members are written, or what the schema says (default declared)",
+    )  # fmt: skip
+    schema.add_argument("--problems", action="store_true", help="leave out what is enforced")
+    schema.set_defaults(run=commands.schema)
+
     formats = _command(group, "formats", "list the formats at hand", "formats")
     formats.set_defaults(run=commands.formats)
     return parser

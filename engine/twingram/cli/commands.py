@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import twingram as tg
 from twingram import explain, sampling
@@ -16,9 +18,9 @@ from twingram.errors import RequestError
 from twingram.grammar.check import check_ambiguity, check_rules
 
 from . import inputs
-from .outputs import decoded, delta_text, json_text, message_text
+from .outputs import STATUSES, decoded, delta_text, finding_words, json_text, message_text
 
-__all__ = ["check", "formats", "mask", "parse", "sample"]
+__all__ = ["check", "formats", "mask", "parse", "sample", "schema"]
 
 
 def formats(_: argparse.Namespace) -> None:
@@ -92,3 +94,25 @@ def check(arguments: argparse.Namespace) -> None:
             raise RequestError(f"cannot write {arguments.svg}: {error.strerror}") from error
     sys.stdout.flush()
     check_ambiguity(grammar)
+
+
+def schema(arguments: argparse.Namespace) -> None:
+    request = inputs.schemas_of(arguments.file)
+    for name in [arguments.format] if arguments.format else tg.list_formats():
+        found = _findings(name, request, arguments.additional_properties)
+        for finding in found:
+            if finding.status != "enforced" or not arguments.problems:
+                print(name, *finding_words(finding))
+        counts = Counter(finding.status for finding in found)
+        print(name, ", ".join(f"{counts[status]} {status}" for status in STATUSES))
+
+
+def _findings(name: str, request: Mapping[str, Any], additional_properties: str) -> list[tg.Finding]:
+    """What becomes of the schemas in a format; an answer that cannot be given is one refusal."""
+    try:
+        constraint = inputs.load(name).constraint(
+            **request, vocabulary=tg.Vocabulary.embedded(), additional_properties=additional_properties
+        )
+    except tg.SchemaError as error:
+        return [tg.Finding(error.tool, error.path, error.keyword, "refused", error.message)]
+    return constraint.report()

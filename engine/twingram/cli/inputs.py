@@ -20,7 +20,7 @@ from twingram.grammar.rules import Grammar
 from twingram.grammar.source import load as load_grammar
 from twingram.grammar.source import load_file
 
-__all__ = ["grammar", "load", "read_json", "spellings", "text_of", "tool_choice_of", "tools_of"]
+__all__ = ["grammar", "load", "read_json", "schemas_of", "spellings", "text_of", "tool_choice_of", "tools_of"]
 
 
 def load(name: str) -> tg.Format:
@@ -61,6 +61,17 @@ def tools_of(name: str | None) -> list[dict[str, Any]] | None:
     if not isinstance(tools, list):
         raise RequestError(f"{where}: tools are a JSON list, not {type(tools).__name__}")
     return tools
+
+
+def schemas_of(name: str) -> dict[str, Any]:
+    """What a request asks that brings these schemas: tools, or an answer that follows one schema."""
+    where = "standard input" if name == "-" else name
+    read = read_json(sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes(), where)
+    if isinstance(read, dict) and isinstance(read.get("tools"), list):
+        read = read["tools"]
+    if isinstance(read, dict) and isinstance(read.get("name"), str) and {"parameters", "inputSchema"} & read.keys():
+        read = [read]
+    return {"tools": read} if isinstance(read, list) else {"response_schema": read}
 
 
 def read_json(data: bytes, where: str) -> Any:

@@ -6,13 +6,15 @@ In: values of the library. Out: text, one line each.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
 import twingram as tg
 from twingram.errors import GrammarError, TwingramError
 
-__all__ = ["decoded", "delta_text", "json_text", "message_text", "one_line"]
+__all__ = ["STATUSES", "decoded", "delta_text", "finding_words", "json_text", "message_text", "one_line"]
+
+STATUSES = ("enforced", "narrowed", "relaxed", "refused")
 
 
 def decoded(vocabulary: tg.Vocabulary, tokens: Sequence[int]) -> str:
@@ -39,6 +41,12 @@ def message_text(message: tg.Message) -> str:
         f'{{"content": {json_text(message.content)}, "reasoning": {json_text(message.reasoning)}, "calls": [{calls}], '
         f'"incomplete_calls": {json_text(incomplete)}, "errors": {json_text(errors)}}}'
     )
+
+
+def finding_words(finding: tg.Finding) -> Iterator[str]:
+    """Where, which keyword, what became of it, and why."""
+    yield from (word for word in (finding.tool, finding.path, finding.keyword) if word)
+    yield f"{finding.status}: {finding.reason}" if finding.reason else finding.status
 
 
 def json_text(value: object) -> str:

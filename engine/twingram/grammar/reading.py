@@ -1,8 +1,8 @@
 """The parser's automaton: the general expression of a format, with recovery, for tokens or for text.
 
 In: a `Grammar`, a start rule, an alphabet, a reading. Out: a `Machine`, shared by all parsers that ask for the same.
-In text the stop markers are letters too: after one the turn is over, and whatever follows is read and ignored. Stop
-tokens are not seen here; the parser ends the turn itself.
+A stop marker that is no special token is its letters: after one the turn is over, and whatever follows is read and
+ignored. Stop tokens are not seen here; the parser ends the turn itself.
 Cost: a few milliseconds, once a process for each combination in use.
 """
 
@@ -48,7 +48,7 @@ def parser_machine(
 def _ending(grammar: Grammar, alphabet: Alphabet) -> Expr:
     """Text after a stop marker is no part of the turn."""
     stops = [stop for stop in (*grammar.stops, *grammar.stops_after_call) if alphabet.number(stop) is None]
-    if not stops or alphabet.symbolic:
+    if not stops:
         return EMPTY
-    rest = text(exclude_dfa([], strict=False))
+    rest = text(exclude_dfa([], strict=False), symbols=alphabet.symbols)
     return maybe(seq(alt(literal(stop.encode()) for stop in stops), mark(tag(TagKind.STOP, "text")), rest))

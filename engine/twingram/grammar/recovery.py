@@ -1,12 +1,13 @@
 """Recovery: what the parser goes on with when every reading inside a scope is dead.
 
-In: the `recover` directives, compiled. Out: a function from a dead thread to (abort tag, expression to go on with), for
-`automaton.machine.Machine`.
+In: the `recover` directives, compiled. Out: a function from dead threads to (which of them, abort tag, expression to go
+on with), for `automaton.machine.Machine`.
 
 The scope of a thread is written in it: the closing tags of all open roles still stand in its spine, innermost first.
 A scope that has not begun yet, but stands ahead, counts as well: what leads to it (a header) is what is broken then.
 The broken scope's text becomes an error up to a sync point: a literal that is consumed with it, or one that is kept
-because reading goes on there. One step closes all that is open, however deep.
+because reading goes on there. One step closes all that is open, however deep. Where no such scope is in sight, the
+first directive's sync points are taken, and the error begins with what could not be read: a later call is never lost.
 Invariant: recovery is neither an alternative (its thread would hold back all output) nor a wrapper round each thread:
 it starts only when nothing else is left, so a well-formed text never meets it.
 Cost: one walk over the spine of a dead thread; the expressions are compiled once.
@@ -25,37 +26,50 @@ from .rules import Recover
 
 __all__ = ["recovery_of"]
 
+Recovery = Callable[[tuple[Expr, ...]], tuple[int, Tag, Expr]]
 
-def recovery_of(compiler: Compiler, ending: Expr) -> Callable[[Expr], tuple[Tag, Expr] | None]:
+
+def recovery_of(compiler: Compiler, ending: Expr) -> Recovery | None:
     """`ending` is what follows the whole turn in the parser's expression (a stop marker in text, or nothing)."""
     plans = {recover.role: _resume(compiler, recover, ending) for recover in compiler.grammar.recovers}
+    if not plans:
+        return None
 
-    def recover(thread: Expr) -> tuple[Tag, Expr] | None:
-        later: list[str] = []  # roles that begin further on in the thread
-        broken = ahead = ""  # the outermost role that is open; the first role with a plan that has not begun yet
-        at: Expr = thread
-        while True:
-            part = at.head if isinstance(at, Seq) else at
-            if isinstance(part, Mark):
-                kind, role = part.tag.kind, part.tag.role
-                if kind is TagKind.OPEN:
-                    later.append(role)
-                elif kind is TagKind.CLOSE and role in later:
-                    later.remove(role)
-                    ahead = ahead or (role if role in plans else "")
-                elif kind is TagKind.CLOSE and role in plans:
-                    return tag(TagKind.ABORT, role), plans[role]
-                elif kind is TagKind.CLOSE:
-                    broken = role
-            elif isinstance(part, Alt) and not later:
-                inside = next(filter(None, (_closed_in(item, plans) for item in part.items)), "")
-                if inside:
-                    return tag(TagKind.ABORT, inside), plans[inside]
-            if not isinstance(at, Seq):
-                return (tag(TagKind.ABORT, broken or ahead), plans[ahead]) if ahead else None
-            at = at.tail
+    def recover(threads: tuple[Expr, ...]) -> tuple[int, Tag, Expr]:
+        scopes = [_broken_scope(thread, plans) for thread in threads]
+        at = next((at for at, (_, role) in enumerate(scopes) if role), 0)
+        broken, role = scopes[at]
+        role = role or compiler.grammar.recovers[0].role
+        return at, tag(TagKind.ABORT, broken or role), plans[role]
 
     return recover
+
+
+def _broken_scope(thread: Expr, plans: Container[str]) -> tuple[str, str]:
+    """The role to abort in a dead thread, and the one whose plan says how to go on; "" for none."""
+    later: list[str] = []  # roles that begin further on in the thread
+    broken = ahead = ""  # the outermost role that is open; the first role with a plan that has not begun yet
+    at: Expr = thread
+    while True:
+        part = at.head if isinstance(at, Seq) else at
+        if isinstance(part, Mark):
+            kind, role = part.tag.kind, part.tag.role
+            if kind is TagKind.OPEN:
+                later.append(role)
+            elif kind is TagKind.CLOSE and role in later:
+                later.remove(role)
+                ahead = ahead or (role if role in plans else "")
+            elif kind is TagKind.CLOSE and role in plans:
+                return role, role
+            elif kind is TagKind.CLOSE:
+                broken = role
+        elif isinstance(part, Alt) and not later:
+            inside = next(filter(None, (_closed_in(item, plans) for item in part.items)), "")
+            if inside:
+                return inside, inside
+        if not isinstance(at, Seq):
+            return broken or ahead, ahead
+        at = at.tail
 
 
 def _closed_in(item: Expr, plans: Container[str]) -> str:

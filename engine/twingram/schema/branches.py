@@ -37,6 +37,7 @@ _WORK = 20_000  # schemas looked at for one place
 _OPTION = ""  # among the followed references: the way led through an option, which may be left out
 _MOST_TOGETHER = 4  # options of an `anyOf` of which every set is tried, where it matters which ones hold
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _CONDITIONS = ("if", "dependentSchemas", "dependencies")
 
 
@@ -49,6 +50,7 @@ class Resolver:
         self.blocked: Refusal | None = None  # why the last place has no branch, if a reference is to blame
         self._work = 0
         self._together = False  # whether it matters which options of an `anyOf` hold at once
+        self._unknown = False  # whether a reference was met that is not followed
         self._made: dict[tuple[int, str], tuple[Any, Options | None]] = {}  # (schema, why) -> it, what follows from it
 
     def branches(self, schemas: Sequence[Placed]) -> list[Branch]:
@@ -73,13 +75,15 @@ class Resolver:
         if self._work > _WORK:
             self._report.relax(path, "", "too many schemas meet here")
             return [()]
+        placed = self._readable(placed)
+        schema = placed.schema
         alone = "$ref" in schema and self.references.alone
         self.check(Placed({"$ref": schema["$ref"]}, path) if alone else placed)
         if COMBINING.isdisjoint(schema):
             return [(placed,)]
         if alone:
             return self._reference(placed, "$ref", followed, depth)
-        if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
+        if not _UNEVALUATED.isdisjoint(schema):
             return self._evaluating(placed, followed, depth)
         return self._combined(placed, followed, depth)
 
@@ -100,6 +104,15 @@ class Resolver:
                 for row in self._follows(placed, keyword):
                     some = [self._expand(Placed(each, f"{path}.{keyword}"), followed, depth + 1) for each in row]
                     found = self._both(found, [branch for part in some for branch in part], path, keyword)
+        return found
+
+    def _readable(self, placed: Placed) -> Placed:
+        """The schema without what its draft does not know, which is noted."""
+        found = self.references.readable(placed)
+        if found.schema is not placed.schema:
+            for keyword in self.references.foreign & placed.schema.keys():
+                reason = "the draft that the schema names does not have it: it restricts nothing"
+                self._report.note(placed.path, keyword, reason)
         return found
 
     def check(self, placed: Placed) -> None:
@@ -201,6 +214,7 @@ class Resolver:
 
     def _opposite(self, place: Placed, followed: frozenset[str]) -> Options | None:
         """The opposite of a schema, references followed."""
+        place = self.references.readable(place)
         schema = place.schema
         key = (id(schema), "not")
         if key in self._made:
@@ -220,7 +234,7 @@ class Resolver:
 
     def _follows(self, placed: Placed, keyword: str) -> Options:
         """What a condition stands for: lists of schemas, one from each holds."""
-        key = (id(placed.schema), keyword)
+        key = (id(placed.schema), keyword + "+" * self._together)
         if key not in self._made:
             make = self._if if keyword == "if" else self._dependencies
             self._made[key] = (placed.schema, make(placed, keyword))
@@ -229,7 +243,7 @@ class Resolver:
     def _if(self, placed: Placed, _: str) -> Options:
         schema = placed.schema
         condition, then, other = schema["if"], schema.get("then", True), schema.get("else", True)
-        if then is True and other is True:
+        if then is True and other is True and not self._together:
             return []
         if self._opposite(Placed(condition, placed.path), frozenset()) is None:
             self._report.relax(placed.path, "if", "what the condition excludes is not known, so `else` may always hold")
@@ -249,11 +263,15 @@ class Resolver:
 
     def _evaluating(self, placed: Placed, followed: frozenset[str], depth: int) -> list[Branch]:
         """A schema that says what is to be of all that its parts leave unevaluated."""
-        before, self._together = self._together, True
+        before, self._together, self._unknown = self._together, True, False
         try:
             found = self._combined(placed, followed, depth)
         finally:
             self._together = before
+        if self._unknown:
+            for keyword in _UNEVALUATED & placed.schema.keys():
+                self._report.relax(placed.path, keyword, "what a reference evaluates is not known")
+            return found
         closed = []
         for branch in found:
             more: list[Placed] = []
@@ -287,10 +305,12 @@ class Resolver:
         target = self.references.resolve(placed, keyword)
         if target is None and keyword != "$ref":
             self._report.relax(path, keyword, "who refers to this schema decides where it leads, which is not followed")
+            self._unknown = True
             return [()]
         if target is None:
             if reference.startswith("#"):
                 self._report.relax(path, keyword, f"{reference[:80]!r} is not found in this document")
+                self._unknown = True
                 return [()]
             reason = f"{reference[:200]!r} is not in this document, and nothing is fetched"
             self.blocked = Refusal(path, keyword, reason)
@@ -315,4 +335,4 @@ class Resolver:
                 return placed
             self._report.read(placed)
             placed = target
-        return placed
+        return self.references.readable(placed)

@@ -24,6 +24,7 @@ from ..errors import LimitExceeded, SchemaError
 from ..grammar.spelling import ObjectShape, Spelling
 from .arrays import ArrayPlan
 from .context import Context
+from .declared import Place
 from .forms import Forms
 from .keywords import ANNOTATIONS, PLAIN_SCALAR, Own
 from .literals import Literals
@@ -31,7 +32,7 @@ from .numbers import numbers
 from .objects import REPEATED, ObjectPlan
 from .options import SchemaOptions
 from .report import CompiledSchema, Placed, Refusal
-from .stated import Branch, Types, admitted, listed_values, type_of, types_as_read
+from .stated import Branch, Types, admitted, derived, listed_values, type_of, types_as_read
 from .strings import strings
 
 __all__ = ["SchemaOptions", "compile_arguments", "compile_value"]
@@ -77,7 +78,10 @@ def _compile(document: Any, forms: Forms, tool: str, options: SchemaOptions) -> 
 class _Node:
     """One place: the schemas that meet there, and what they become."""
 
-    __slots__ = ("branches", "depth", "forms", "key", "parts", "path", "read", "refusal", "result", "schemas", "ways")
+    __slots__ = (
+        "branches", "conditional", "depth", "forms", "key", "parts", "path", "read", "refusal", "result", "schemas",
+        "ways",
+    )  # fmt: skip
 
     def __init__(self, key: Hashable, schemas: tuple[Placed, ...], forms: Forms, path: str, depth: int) -> None:
         self.key, self.schemas, self.forms, self.path, self.depth = key, schemas, forms, path, depth
@@ -86,6 +90,7 @@ class _Node:
         self.refusal: Refusal | None = None
         self.branches: list[Branch] = []
         self.ways: list[Expr | Refusal | Plan] = []
+        self.conditional: list[Refusal] = []  # why alternatives that a condition made cannot be written: no one's fault
         self.parts: list[list[Expr | _Node]] = []  # for each plan among the ways, its parts
 
 
@@ -97,6 +102,7 @@ class _Run:
         self.definitions = Definitions()
         self.literals = Literals(rest)
         self._nodes: dict[Hashable, _Node] = {}
+        self._place: Place | None = None  # the document as a reader sees it
         self._open: dict[int, bool] = {}  # id of a node whose parts are being compiled -> whether it was met again
 
     def compile(self, placed: Placed, forms: Forms) -> _Node:
@@ -166,7 +172,11 @@ class _Run:
         if forms.raw:
             read = types_as_read(node.branches) if isinstance(node.read, str) else node.read
         for branch in node.branches:
+            before = len(node.ways)
             self._ways(node, branch, read)
+            if derived(branch):
+                node.conditional += [way for way in node.ways[before:] if isinstance(way, Refusal)]
+                node.ways[before:] = [way for way in node.ways[before:] if not isinstance(way, Refusal)]
         for way in node.ways:
             if isinstance(way, (ObjectPlan, ArrayPlan)):
                 self._plan_parts(node, way)
@@ -186,7 +196,7 @@ class _Run:
         for name in _ORDER:
             if name not in types or (name == "integer" and "number" in types):
                 continue
-            if name not in forms.types and name != "integer":
+            if (name if name != "integer" else "number") not in forms.types:
                 if forms.types != {"object"}:
                     node.ways.append(Refusal(node.path, "type", f"the format has no {name} here"))
             elif name == "object":
@@ -208,7 +218,7 @@ class _Run:
         """`null`, or the truth values, those left out that the branch excludes."""
         away = [value for schema, _ in branch for value in schema.get(Own.EXCLUDED, ())]
         if name == "null":
-            return Refusal(branch[0].path, "enum", "null is excluded") if None in away else forms.plain(name)
+            return NOTHING if None in away else forms.plain(name)
         gone = {value for value in away if isinstance(value, bool)}
         if not gone:
             return forms.plain(name)
@@ -238,44 +248,35 @@ class _Run:
         parts: list[Expr | _Node] = []
         for index, schemas in enumerate(plan.parts):
             read: Types | str = "own"
-            if forms.raw and len(node.branches) > 1 and isinstance(plan, ObjectPlan):
-                read = self._read_across(node, plan, index)
+            if forms.raw and isinstance(plan, ObjectPlan) and not _reads_alone(node, schemas):
+                read = self._as_read(plan, index)
             parts.append(self._part(schemas, forms, node, plan.path_of(index), read))
         node.parts.append(parts)
 
-    def _read_across(self, node: _Node, plan: ObjectPlan, index: int) -> Types | str:
-        """The types of a member under all alternatives of the object: a reader does not know which one is written."""
-        plans = [way for way in node.ways if isinstance(way, ObjectPlan)]
-        if len(plans) == 1:
-            return "own"
-        found: frozenset[str] = frozenset()
-        for other in plans:
-            if index < len(plan.members):
-                schemas = list(other.keys.values_of(plan.members[index].name))
-            else:
-                schemas = [placed for free in other.free for placed in free.values]
-            if schemas:
-                types = types_as_read(self.rest.resolver.branches(schemas))
-                if types is None:
-                    return None
-                found |= types
-        return found or None
+    def _as_read(self, plan: ObjectPlan, index: int) -> Types:
+        """The types by which a reader, who does not know which alternative is written, types a member's text."""
+        if self._place is None:
+            self._place = Place.of(self.rest.document)
+        key = plan.members[index].name if index < len(plan.members) else plan.sample_key(index)
+        return self._place.member(key).types
 
     # -- up: from parts to expressions ---------------------------------------------------------------------------------
 
     def _finish(self, node: _Node) -> None:
         exprs: list[Expr] = []
         refusals: list[Refusal] = []
+        conditional = node.conditional
         rows = iter(node.parts)
         for way in node.ways:
             made = self._build(way, next(rows)) if isinstance(way, (ObjectPlan, ArrayPlan)) else way
             if isinstance(made, Refusal):
-                refusals.append(made)
+                condition = isinstance(way, (ObjectPlan, ArrayPlan)) and derived(way.branch)
+                (conditional if condition else refusals).append(made)
             elif made is not NOTHING:
                 exprs.append(made)
         node.result = self._defined(node, alt(exprs))
         if node.result is NOTHING:
-            node.refusal = _summary(node, refusals)
+            node.refusal = _summary(node, refusals + conditional)
         else:
             for refusal in refusals:
                 self.rest.report.refuse(refusal)
@@ -302,6 +303,14 @@ class _Run:
             self.definitions.bodies[node.key] = expr
             return reference(self.definitions, node.key)
         return expr
+
+
+def _reads_alone(node: _Node, schemas: Sequence[Placed]) -> bool:
+    """Whether a member is typed by its own schema alone, and that says nothing but a type."""
+    if len(node.branches) != 1 or len(node.branches[0]) != 1 or len(schemas) != 1:
+        return False
+    schema = schemas[0].schema
+    return isinstance(schema, Mapping) and schema.keys() <= PLAIN_SCALAR and isinstance(schema.get("type"), str)
 
 
 def _summary(node: _Node, refusals: list[Refusal]) -> Refusal:

@@ -29,6 +29,7 @@ from .stated import Types
 
 __all__ = ["Forms", "both", "row_of", "without_texts"]
 
+_KEPT = 32  # sets of declared keys of which the free keys are remembered
 _OTHER_TYPES = frozenset({"null", "boolean", "integer", "number", "array", "object"})
 
 
@@ -137,7 +138,7 @@ class Forms:
             if not declared:
                 return key.body
             found = without_texts(key.body, declared, key.table, limits)
-            if len(self._keys) >= 256:
+            if len(self._keys) > _KEPT:
                 self._keys.clear()
             self._keys[declared] = found
         return found
@@ -152,7 +153,7 @@ class Forms:
             return meet((*dfas, self.free_keys(declared, limits)), low, high, limits=limits)
         found = self._free.get(declared)
         if found is None:
-            if len(self._free) >= 256:
+            if len(self._free) > _KEPT:
                 self._free.clear()
             found = self._free[declared] = later(lambda: text(self.free_keys(declared, limits)), 0 if empty else 1)
         return found
@@ -244,7 +245,7 @@ def row_of(item: Expr, separator: Expr, low: int, high: int | None) -> Expr:
     return some if low else maybe(some)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def both(one: Dfa, other: Dfa, limits: Limits | None = None) -> Dfa:
     """What two automata share; boundary flags of the first."""
     return intersect(one, other) if limits is None else intersect(one, other, limits=limits)

@@ -109,11 +109,15 @@ class KeyRule:
         if not self.patterned:
             return [FreeKeys(named, declared, tuple(self._values([])))]
         if declared:
-            named = named.also(self.forms.free_keys(declared, self.rest.limits))
+            named = named.also(self.forms.free_keys(declared, self.rest.limits), limits=self.rest.limits)
         split: list[tuple[Narrowed, tuple[int, ...]]] = [(named, ())]  # keys, and which patterns they match
         flat = [(index, pattern, placed) for index, row in enumerate(self.patterns) for pattern, placed in row]
         for number, (_, pattern, placed) in enumerate(flat):
-            finer = list(self._split(split, number, pattern))
+            try:
+                finer = list(self._split(split, number, pattern))
+            except LimitExceeded as error:
+                self.rest.report.relax(placed.path, "patternProperties", str(error))
+                continue
             if len(finer) > _MOST_CLASSES:
                 self.rest.report.relax(placed.path, "patternProperties", "too many patterns overlap")
             else:
@@ -131,7 +135,7 @@ class KeyRule:
         no = pattern_dfa(pattern, spelling=table, negate=True, limits=limits)
         for keys, matched in classes:
             for side, names in ((yes, (*matched, number)), (no, matched)):
-                part = keys.also(side)
+                part = keys.also(side, limits=limits)
                 if shares(part.dfas, limits):
                     yield part, names
 
@@ -156,7 +160,7 @@ class KeyRule:
         if len(kinds) == 1:
             return kinds[0]
         if not kinds:
-            return found.also(literals(()))
+            return found.also(literals(()), limits=self.rest.limits)
         if len({kind[1:] for kind in kinds}) > 1:
             reason = "names of several kinds and lengths are not told apart"
             self.rest.report.relax(placed.path, "propertyNames", reason)
@@ -170,5 +174,5 @@ class KeyRule:
             values = listed_values(schema)
             if values is not None:
                 spelt = (key.spell(value) for value in values if isinstance(value, str))
-                found = found.also(literals(text for text in spelt if text is not None))
+                found = found.also(literals(text for text in spelt if text is not None), limits=self.rest.limits)
         return narrowed_by(branch, found, key.table, self.rest)

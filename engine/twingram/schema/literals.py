@@ -4,8 +4,8 @@ In: schemas that hold together, at least one of which lists values. Out: the exp
 the schemas admit, each in the one spelling that the format writes it in; values that it cannot write are refused one by
 one.
 
-Strings share one trie. A number is written as Python prints it. Objects are written with all their members, in the
-order that the options ask for.
+Strings share one trie. A number is written as Python prints it, and 2.0 also as 2. Objects are written with
+all their members, in the order that the options ask for.
 Cost: linear in the values; a thousand strings take a millisecond.
 """
 
@@ -29,6 +29,7 @@ from .stated import Branch, Types, canonical, listed_values, type_of
 __all__ = ["Literals", "ranks_of"]
 
 _DEEPEST = 100  # nesting of a listed value
+_EXACT = 1 << 53  # below it every integer is a double
 
 
 class Literals:
@@ -168,7 +169,10 @@ def _number(value: int | float, forms: Forms) -> Expr:  # noqa: PYI041  an integ
     if "number" not in forms.types or spelt is None:
         return NOTHING
     before, after, terminal = forms.number
-    return seq(before, words([(spelt, after)])) if terminal.matches(spelt) else NOTHING
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT
+    ways = [spelt, _digits(int(value))] if whole else [spelt]
+    found = [(text, after) for text in ways if terminal.matches(text)]
+    return seq(before, words(found)) if found else NOTHING
 
 
 def _spelt(value: int | float) -> bytes | None:  # noqa: PYI041

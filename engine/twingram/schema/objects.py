@@ -12,11 +12,13 @@ Cost: linear in the members, in any order (`automaton.members`). Free keys cost 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..automaton.choice import alt
 from ..automaton.expression import INFINITE, NOTHING, Expr, seq
+from ..automaton.meet import sample
 from ..automaton.members import ObjectTemplate
 from .bounds import greatest, least
 from .context import Context
@@ -26,7 +28,7 @@ from .keywords import Derived, Own
 from .literals import ranks_of
 from .report import Placed, Refusal, step
 from .satisfies import needs_of
-from .stated import Branch
+from .stated import Branch, derived
 
 __all__ = ["REPEATED", "ObjectPlan"]
 
@@ -136,6 +138,16 @@ class ObjectPlan:
             return []
         return self.keys.classes(tuple(member.name for member in self.members))
 
+    def sample_key(self, index: int) -> str:
+        """One of the keys of a class of free keys; all of them are read alike."""
+        keys = self.free[index - len(self.members)].keys
+        found = sample(keys.dfas, keys.low, keys.high, limits=self.limits) or b""
+        spelt = found.decode("utf-8", "replace")
+        if self.forms.object.key.table == "raw":
+            return spelt
+        read: str = json.loads(f'"{spelt}"')
+        return read
+
     # -- building ------------------------------------------------------------------------------------------------------
 
     def build(self, exprs: Sequence[Expr], refusals: Sequence[Refusal | None]) -> Expr | Refusal:
@@ -153,7 +165,7 @@ class ObjectPlan:
             why = left_out.get(member.name)
             if why is not None and member.required:
                 return why
-            if why is not None and why.keyword:
+            if why is not None and why.keyword and not derived(self.branch):
                 self.report.refuse(why._replace(reason=f"{why.reason}; the member is left out"))
         return self._object(written, self._free(exprs[len(self.members) :]))
 

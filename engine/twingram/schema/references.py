@@ -20,11 +20,22 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
+from .keywords import Derived
 from .report import Placed, step
 
 __all__ = ["References"]
 
 _DRAFTS = {"draft-03": DRAFT4, "draft-04": DRAFT4, "draft-06": DRAFT6, "draft-07": DRAFT7, "2019-09": DRAFT201909}
+_ORDER = (DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012)
+_SINCE = (
+    (DRAFT6, frozenset({"const", "contains", "propertyNames"})),
+    (DRAFT7, frozenset({"if", "then", "else"})),
+    (DRAFT201909, frozenset({
+        "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "minContains",
+        "maxContains", "$recursiveRef",
+    })),
+    (DRAFT202012, frozenset({"prefixItems", "$dynamicRef"})),
+)  # fmt: skip
 _LITERAL = frozenset({"enum", "const", "default", "examples", "example"})  # below them nothing is a schema
 
 
@@ -38,6 +49,22 @@ class References:
             (draft for name, draft in _DRAFTS.items() if isinstance(said, str) and name in said), DRAFT202012
         )
         self.alone = self._draft in (DRAFT4, DRAFT6, DRAFT7)  # what stands beside `$ref` counts for nothing
+        self.foreign: frozenset[str] = frozenset().union(  # keywords that came later than the document's draft
+            *(words for draft, words in _SINCE if _ORDER.index(draft) > _ORDER.index(self._draft))
+        )
+        self._readable: dict[int, tuple[Any, Any]] = {}  # identity of a schema -> it, and what its draft reads of it
+
+    def readable(self, placed: Placed) -> Placed:
+        """The schema without the keywords that its draft does not know."""
+        schema = placed.schema
+        if not self.foreign or not isinstance(schema, Mapping) or self.foreign.isdisjoint(schema):
+            return placed
+        if isinstance(schema, Derived):
+            return placed
+        if id(schema) not in self._readable:
+            left = {keyword: value for keyword, value in schema.items() if keyword not in self.foreign}
+            self._readable[id(schema)] = (schema, left)
+        return Placed(self._readable[id(schema)][1], placed.path)
 
     def resolve(self, placed: Placed, keyword: str = "$ref") -> Placed | None:
         """The schema that a reference in `placed` names."""
@@ -60,10 +87,12 @@ class References:
         return self._looked_up(placed, reference)
 
     def _looked_up(self, placed: Placed, reference: str) -> Placed | None:
+        if not isinstance(self._document, Mapping):
+            return None
         base = self._bases.get(id(placed.schema), "")
         try:
             found = self._registry.resolver(base).lookup(reference).contents
-        except (Unresolvable, ValueError):
+        except (Unresolvable, ValueError, AttributeError, TypeError):  # the latter two: what lies about is no schema
             return None
         return Placed(found, self._paths.get(id(found), f"$[{reference!r}]"))
 

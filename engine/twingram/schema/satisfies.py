@@ -60,7 +60,7 @@ class Checker:
 
     def holds(self, value: Any, placed: Placed) -> bool:
         """Whether a schema with combinators admits the value."""
-        schema = placed.schema
+        schema = self._resolver.references.readable(placed).schema
         if isinstance(schema, bool) or not isinstance(schema, Mapping):
             return schema is not False
         if COMBINING.isdisjoint(schema):

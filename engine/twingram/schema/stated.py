@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from .keywords import Derived
 from .report import Placed
 
-__all__ = ["ALL_TYPES", "Branch", "Types", "admitted", "canonical", "listed_values", "type_of", "types_as_read"]
+__all__ = [
+    "ALL_TYPES", "Branch", "Types", "admitted", "canonical", "derived", "listed_values", "type_of", "types_as_read",
+]  # fmt: skip
 
 Branch: TypeAlias = "tuple[Placed, ...]"  # schemas that hold together; combinators are already followed
 Types: TypeAlias = "frozenset[str] | None"
@@ -64,6 +67,11 @@ def admitted(branch: Sequence[Placed]) -> frozenset[str]:
         if types is not None:
             together &= types
     return together
+
+
+def derived(branch: Branch) -> bool:
+    """Whether a condition has a part in a branch: then it may contradict itself, and nobody is to blame."""
+    return any(isinstance(schema, Derived) for schema, _ in branch)
 
 
 def types_as_read(branches: Iterable[Branch]) -> Types:

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from ..automaton.dfa import Dfa
 from ..automaton.expression import INFINITE, NOTHING, Expr, seq
-from ..automaton.meet import meet
+from ..automaton.meet import meet, product
 from ..automaton.regex import RegexError, counted_pattern, pattern_dfa
+from ..automaton.regions import any_text
 from ..errors import LimitExceeded
 from ..limits import Limits
 from .bounds import greatest, least
@@ -32,15 +33,16 @@ __all__ = ["Narrowed", "narrowed_by", "strings"]
 
 
 class Narrowed(NamedTuple):
-    """Texts of all the automata that have so many characters."""
+    """Texts of both automata, or of the one, that have so many characters."""
 
     dfas: tuple[Dfa, ...]
     low: int
     high: int
 
-    def also(self, dfa: Dfa, low: int = 0, high: int | None = None) -> Narrowed:
+    def also(self, dfa: Dfa, low: int = 0, high: int | None = None, *, limits: Limits) -> Narrowed:
         """Those of them that another automaton accepts, and that are so long."""
-        dfas = self.dfas if dfa in self.dfas else (*self.dfas, dfa)
+        body, *others = self.dfas
+        dfas = self.dfas if dfa in self.dfas else (body, product((*others, dfa), limits))
         return Narrowed(dfas, max(self.low, low), self.high if high is None else min(self.high, high))
 
     def expr(self, limits: Limits) -> Expr:
@@ -71,7 +73,7 @@ def narrowed_by(branch: Branch, found: Narrowed, table: str, rest: Context) -> N
                 found = _by_format(found, placed, keyword, table, rest)
         listed = [value for value in schema.get(Own.EXCLUDED, ()) if isinstance(value, str)]
         if listed:
-            found = found.also(without_texts(found.dfas[0], listed, table, rest.limits))
+            found = found.also(without_texts(any_text(table), listed, table, rest.limits), limits=rest.limits)
     high = least(branch, "maxLength", rest.report)
     return found if high is None else found._replace(high=min(found.high, high))
 
@@ -85,11 +87,11 @@ def _by_pattern(found: Narrowed, placed: Placed, keyword: str | Own, table: str,
     try:
         if keyword is Own.UNLIKE:
             away = pattern_dfa(pattern, spelling=table, negate=True, limits=rest.limits)
-            return found.also(away)
+            return found.also(away, limits=rest.limits)
         split = counted_pattern(pattern, spelling=table, limits=rest.limits)
         if split is not None:
-            return found.also(*split)
-        return found.also(pattern_dfa(pattern, spelling=table, limits=rest.limits))
+            return found.also(*split, limits=rest.limits)
+        return found.also(pattern_dfa(pattern, spelling=table, limits=rest.limits), limits=rest.limits)
     except RegexError as error:
         rest.report.relax(path, "pattern", error.construct)
     except LimitExceeded as error:
@@ -114,8 +116,12 @@ def _by_format(found: Narrowed, placed: Placed, keyword: str | Own, table: str, 
         rest.report.note(path, "format", f"no format of JSON Schema is called {name[:40]!r}: it restricts nothing")
         return found
     away = keyword is Own.UNFIT
-    dfa = pattern_dfa(form.pattern, spelling=table, search=False, negate=away, limits=rest.limits)
-    return found.also(dfa, 0, None if away else form.most)
+    try:
+        dfa = pattern_dfa(form.pattern, spelling=table, search=False, negate=away, limits=rest.limits)
+        return found.also(dfa, 0, None if away else form.most, limits=rest.limits)
+    except LimitExceeded as error:
+        rest.report.relax(path, "format", str(error))
+        return found
 
 
 def _blamed(branch: Branch) -> str:

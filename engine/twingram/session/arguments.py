@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..schema.declared import Place
 from .casts import quote
-from .declared import Place
 
 __all__ = ["Arguments"]
 

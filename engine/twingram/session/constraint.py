@@ -161,6 +161,26 @@ def distances_of(vocabulary: Vocabulary) -> Distances:
     return Distances(vocabulary)
 
 
+@lru_cache(maxsize=8)
+def _reserving(vocabulary: Vocabulary, stops: tuple[int, ...]) -> Vocabulary:
+    return vocabulary.reserving(stops)
+
+
+def _stop_id(stop: int | str, grammar: Grammar, vocabulary: Vocabulary) -> int:
+    special = vocabulary.special_tokens
+    if isinstance(stop, str):
+        if stop not in special:
+            raise VocabularyError(f"stop_tokens names {stop!r}, which is no special token of the vocabulary")
+        stop = special[stop]
+    if not 0 <= stop < len(vocabulary):
+        raise VocabularyError(f"stop token {stop} is outside the vocabulary of {len(vocabulary)} tokens")
+    needed = [*set(grammar.markers) - {*grammar.stops, *grammar.stops_after_call}]
+    if stop in [special[marker] for marker in needed if marker in special]:
+        name = vocabulary.token_bytes(stop).decode()
+        raise RequestError(f"stop_tokens names {name!r}, which does not end a turn of {grammar.name} but stands in it")
+    return int(stop)
+
+
 class Constraint:
     """One compiled request. Made by `Format.constraint`."""
 
@@ -182,6 +202,8 @@ class Constraint:
         max_tokens: int | None,
         limits: Limits,
     ) -> None:
+        stops = None if stop_tokens is None else tuple(_stop_id(stop, grammar, vocabulary) for stop in stop_tokens)
+        vocabulary = _reserving(vocabulary, stops) if stops else vocabulary
         self.grammar, self.vocabulary, self.tools, self.limits = grammar, vocabulary, tools, limits
         alphabet = Alphabet.of(grammar.markers, vocabulary.special_tokens)
         self._format = mask_format(grammar, alphabet)
@@ -201,12 +223,16 @@ class Constraint:
         expr = compile_turn(self._format.compiler, start, policy, holes, begun=begun, answer=answer)
         if expr is NOTHING or expr.shortest >= INFINITE:
             raise RequestError(f"nothing can be generated: rule {start!r} has no turn with {policy}")
-        self.binding = self._bind(alphabet, stop_tokens)
-        self.machine = Machine(expr, widths=alphabet.widths, limits=limits, deepest=limits.depth)
+        self.binding = self._bind(alphabet, stops)
+        self.machine = Machine(expr, widths=alphabet.widths, limits=limits, deepest=limits.depth, ordered=False)
         self.masks = Masks(self.binding, WideMasks.of(vocabulary))
         self.end_bits = 1 << alphabet.end | 1 << alphabet.end_after_call
         self.stop_mask: Mask = self.masks.only(self.binding.stops)
         self.distances = distances_of(vocabulary)
+        if self.distances.of_state(self.machine.start) >= INFINITE:
+            raise VocabularyError(
+                "no tokens spell any turn of this request: a byte that it needs has no token, or only a stop token"
+            )
         self.max_tokens = max_tokens
         self._worst: dict[State, int] = {}  # see is_ample; as many as there are states in use
         if max_tokens is not None:
@@ -233,26 +259,16 @@ class Constraint:
             raise refused[0]
         return holes
 
-    def _bind(self, alphabet: Alphabet, stop_tokens: Sequence[int | str] | None) -> TokenBinding:
+    def _bind(self, alphabet: Alphabet, given: Sequence[int] | None) -> TokenBinding:
         special = self.vocabulary.special_tokens
-        if stop_tokens is None:
+        stops, after_call = given, list[int]()
+        if stops is None:
             stops = [special[name] for name in self.grammar.stops if name in special]
             after_call = [special[name] for name in self.grammar.stops_after_call if name in special]
-        else:
-            stops, after_call = [self._stop_id(stop) for stop in stop_tokens], []
         if not stops:
             names = ", ".join(self.grammar.stops)
             raise VocabularyError(f"the vocabulary has none of the stop tokens {names}; give stop_tokens=")
         return TokenBinding(self.vocabulary, alphabet, stops=stops, stops_after_call=after_call)
-
-    def _stop_id(self, stop: int | str) -> int:
-        if isinstance(stop, str):
-            if stop not in self.vocabulary.special_tokens:
-                raise VocabularyError(f"stop_tokens names {stop!r}, which is no special token of the vocabulary")
-            return self.vocabulary.special_tokens[stop]
-        if not 0 <= stop < len(self.vocabulary):
-            raise VocabularyError(f"stop token {stop} is outside the vocabulary of {len(self.vocabulary)} tokens")
-        return int(stop)
 
     def stop_transition(self, state: State, token: int) -> Transition | None:
         """Where a stop token leads from a state in which the turn may end."""

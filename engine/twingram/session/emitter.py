@@ -21,9 +21,9 @@ from uuid import uuid4
 
 from ..automaton.tags import Tag, TagKind
 from ..limits import DEFAULT_LIMITS, Limits
+from ..schema.declared import Place
 from .arguments import Arguments
 from .casts import SPACE, cast_bare, cast_raw, cast_string, quote, unescape, unquote
-from .declared import Place
 from .deltas import CallArguments, CallEnd, CallStart, Content, Delta, ParseError, Reasoning, merge
 from .scopes import (
     BODIES,
@@ -154,7 +154,7 @@ class Emitter:
                 self._content(self._prose.end(), out)
 
     def _open(self, role: str, position: int, out: list[Delta]) -> None:
-        top, state, note = self._scope, State.PLAIN, ""
+        top, state, note, start = self._scope, State.PLAIN, "", position
         if top is not None and top.note and top.mark < 0 and role == "error":
             self._move(top._replace(mark=position), position)
             return
@@ -167,12 +167,13 @@ class Emitter:
         elif role == "error":
             self._prose.before_call()
             note = "unreadable text"
+            start = self._sent if top is None else position  # with the markup that led to what cannot be read
         elif role in CLOSERS:
             state = self._open_container(CLOSERS[role], out)
             top = self._scope  # a limit may have ended the call
         elif role in LEAVES and role != "tool_name" and not (top is not None and top.role in LEAVES):
             state = self._open_leaf(role, out)
-        self._move(Scope(top, role, state, position, position, (), note), position)
+        self._move(Scope(top, role, state, start, position, (), note), position)
 
     def _open_container(self, closer: str, out: list[Delta]) -> int:
         arguments, most = self._arguments, self._request.limits.depth
@@ -341,7 +342,9 @@ class Emitter:
                 self._report(text, scope._replace(note=note), upto, out)
 
     def _report(self, text: bytearray, scope: Scope, position: int, out: list[Delta]) -> None:
-        out.append(ParseError(text[scope.start : position].decode("utf-8", "replace"), scope.note))
+        broken = text[scope.start : position].decode("utf-8", "replace")
+        if broken or scope.role != "error":
+            out.append(ParseError(broken, scope.note))
 
     # -- text ----------------------------------------------------------------------------------------------------------
 

@@ -121,7 +121,8 @@ class Parser:
             return []
         transition = binding.transition(reader.state, token)
         if transition is None:
-            return self._dead(data)
+            read = reader.read(data) if binding.symbol(token) is None else 0
+            return self._dead(data[read:])
         reader.follow(transition, data)
         return []
 

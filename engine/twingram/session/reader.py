@@ -108,6 +108,7 @@ class Reader:
         _, self._given, self._upto, emitter = self._snapshots[-1]
         self._emitter = emitter.clone()
         self.deltas()  # what was given out up to here stays given out
+        self.snapshot()
 
     def finish(self, reason: str | None) -> list[Delta]:
         """The end of the output here."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import RequestError
-from .declared import UNDECLARED, Place
+from ..schema.declared import UNDECLARED, Place
 
 __all__ = ["Tool", "Tools"]
 

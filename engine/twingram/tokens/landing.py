@@ -100,5 +100,5 @@ class Farthest(Landing):
         """No token that stays text leads further than this."""
         within = max(leaf.dfa.shortest[1:])
         if isinstance(leaf, Counted):
-            within = max(within, leaf.shortest)
+            within = max(within, leaf.worst)
         self.most = max(self.most, within + self.distances.of(tail))

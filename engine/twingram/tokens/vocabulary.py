@@ -132,6 +132,11 @@ class Vocabulary:
         """What tokens spell one after another, special ones by their text."""
         return b"".join(map(self.token_bytes, token_ids))
 
+    def reserving(self, token_ids: Iterable[int]) -> Vocabulary:
+        """The same, except that ordinary tokens among these ids are special ones: never text."""
+        names = {f"<reserved {token_id}>": token_id for token_id in token_ids if not self.is_special(token_id)}
+        return Vocabulary(self._table.with_special(names), self._make_encoder) if names else self
+
     # ---- text to tokens ------------------------------------------------------------------------------------------
 
     def encode(self, text: str) -> list[int]:

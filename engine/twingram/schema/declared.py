@@ -1,11 +1,12 @@
-"""What a tool's schema says about the value at one place of the arguments: the types that it admits.
+"""What a schema says, to a reader, about the value at one place of the arguments: the types that it admits.
 
 In: a JSON Schema, used as it came. Out: `Place` objects; `place.types` is the admitted types (None for anything),
 `place.member(key)` and `place.item(index)` lead deeper.
 
-This is for reading only, so it errs towards "anything": `not`, `if`, `unevaluatedProperties` and the like are passed
-over, alternatives (`anyOf`, `oneOf`) are kept side by side, what must hold together (`allOf`, `$ref` beside other
-keywords) is intersected. Any value that the schema accepts has a type that its place admits.
+A reader types raw text by this, and the compiler keeps clear of what a reader would read otherwise. It errs towards
+"anything": `not`, `if`, `unevaluatedProperties` and the like are passed over, alternatives (`anyOf`, `oneOf`) are kept
+side by side, what must hold together (`allOf`, `$ref` beside other keywords) is intersected. Any value that the schema
+accepts has a type that its place admits.
 Invariant: a place is immutable but for its cache, which has one entry for each set of schemas that can apply to a
 child: text from a model cannot make it grow.
 Cost: a place is worked out once, when it is first reached; then it costs a look at the schemas that meet there.
@@ -19,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
-from urllib.parse import unquote
 
 from ..automaton.regex import pattern_dfa
 from ..errors import LimitExceeded
-from .casts import Types
+from .references import References
+from .report import Placed
+from .stated import Types
 
 __all__ = ["ANYTHING", "UNDECLARED", "Place", "admitted_types"]
 
@@ -56,7 +58,7 @@ class Place:
 
     __slots__ = ("_branches", "_inner", "_root", "declared", "types")
 
-    def __init__(self, branches: Iterable[_Branch], root: object, *, declared: bool = True) -> None:
+    def __init__(self, branches: Iterable[_Branch], root: References, *, declared: bool = True) -> None:
         self._branches = tuple(branches)
         self._root = root
         self._inner: dict[tuple[int, ...], Place] = {}  # identities of the schemas that apply -> their place
@@ -66,7 +68,8 @@ class Place:
     @classmethod
     def of(cls, schema: object) -> Place:
         """The root of a schema's values."""
-        return cls(_expand(schema, schema), schema)
+        root = References(schema)
+        return cls(_expand(schema, root), root)
 
     def member(self, key: str) -> Place:
         """The place of the value under this key of an object here."""
@@ -96,7 +99,7 @@ class Place:
 
 def admitted_types(schema: object, root: object) -> Types:
     """The types that a schema admits, `None` for anything. `root` is what its local references point into."""
-    return _types(tuple(_expand(schema, root)))
+    return _types(tuple(_expand(schema, References(root))))
 
 
 # -- children of one schema object -------------------------------------------------------------------------------------
@@ -117,7 +120,7 @@ def _named(schema: _Plain, key: str) -> list[object]:
         found.append(properties[key])
     patterns = schema.get("patternProperties")
     if isinstance(patterns, Mapping):
-        found += [child for pattern, child in patterns.items() if _matches(pattern, key)]
+        found += [child for pattern, child in patterns.items() if isinstance(pattern, str) and _matches(pattern, key)]
     return found or _others(schema, "additionalProperties")
 
 
@@ -141,7 +144,7 @@ def _others(schema: _Plain, *keywords: str) -> list[object]:
 def _matches(pattern: str, key: str) -> bool:
     """Whether a key pattern applies. One that cannot be read says nothing. Linear in the key, whatever the pattern."""
     try:
-        return pattern_dfa(pattern, search=True).matches(key.encode("utf-8", "replace"))
+        return pattern_dfa(pattern).matches(key.encode("utf-8", "replace"))
     except (ValueError, LimitExceeded):
         return False
 
@@ -149,7 +152,7 @@ def _matches(pattern: str, key: str) -> bool:
 # -- schemas to alternatives -------------------------------------------------------------------------------------------
 
 
-def _expand(schema: object, root: object) -> list[_Branch]:
+def _expand(schema: object, root: References) -> list[_Branch]:
     """The alternatives of a schema: `[()]` admits anything, `[]` nothing."""
     return _Expansion(root).of(schema, frozenset(), 0)
 
@@ -160,7 +163,7 @@ class _Expansion:
 
     __slots__ = ("_left", "_root")
 
-    def __init__(self, root: object) -> None:
+    def __init__(self, root: References) -> None:
         self._root, self._left = root, _STEPS
 
     def of(self, schema: object, seen: frozenset[str], depth: int) -> list[_Branch]:
@@ -169,19 +172,23 @@ class _Expansion:
             return []
         if not isinstance(schema, Mapping) or depth > _DEPTH or self._left < 0:
             return [()]
-        branches: list[_Branch] = [(_plain(schema),)]
-        reference = schema.get("$ref")
+        read: _Plain = self._root.readable(Placed(schema, "")).schema
+        branches: list[_Branch] = [(_plain(read),)]
+        reference = read.get("$ref")
         if isinstance(reference, str) and reference not in seen:
-            target = _resolve(reference, self._root)
-            branches = _both(branches, self.of(target, seen | {reference}, depth + 1))
-        for part in _list(schema.get("allOf")):
+            target = self._root.resolve(Placed(read, ""))
+            below = self.of(True if target is None else target.schema, seen | {reference}, depth + 1)
+            if self._root.alone:
+                return below
+            branches = _both(branches, below)
+        for part in _list(read.get("allOf")):
             branches = _both(branches, self.of(part, seen, depth + 1))
         for keyword in ("anyOf", "oneOf"):
-            options = _list(schema.get(keyword))
+            options = _list(read.get(keyword))
             if options:
                 either = _distinct([part for option in options for part in self.of(option, seen, depth + 1)])
                 branches = _both(branches, either)
-        if schema.get("nullable") is True:
+        if read.get("nullable") is True:
             branches = [*branches, (_NULL,)]
         return _distinct(branches)
 
@@ -208,22 +215,6 @@ def _distinct(branches: list[_Branch]) -> list[_Branch]:
         unique = {id(schema): schema for schema in branch}
         kept.setdefault(tuple(unique), tuple(unique.values()))
     return list(kept.values()) if len(kept) <= _MOST else [()]
-
-
-def _resolve(reference: str, root: object) -> object:
-    """A local JSON pointer; anything else is not followed and says nothing."""
-    if reference != "#" and not reference.startswith("#/"):
-        return True
-    target = root
-    for part in unquote(reference).split("/")[1:]:
-        name = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(target, Mapping) and name in target:
-            target = target[name]
-        elif isinstance(target, list) and name.isdecimal() and int(name) < len(target):
-            target = target[int(name)]
-        else:
-            return True
-    return target
 
 
 def _list(value: object) -> list[object]:
@@ -278,7 +269,7 @@ def _type_of(value: object) -> frozenset[str]:
     return _NAMES["array"] if isinstance(value, list) else _NAMES["object"]
 
 
-ANYTHING = Place([()], True)
+ANYTHING = Place([()], References(True))
 """A place that a schema says nothing about."""
-UNDECLARED = Place([()], True, declared=False)
+UNDECLARED = Place([()], References(True), declared=False)
 """A place in the arguments of a tool that is not known."""
