@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 
 from .choice import Alt, Words, alt, words
 from .dfa import Dfa
-from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Repeat, Seq, intern, literal, repeat, seq
+from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Repeat, Seq, literal, repeat, seq
+from .interning import intern
 
 __all__ = ["recorder", "replaced", "same"]
 

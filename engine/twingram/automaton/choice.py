@@ -16,7 +16,8 @@ from threading import RLock
 from typing import Any
 from weakref import WeakValueDictionary
 
-from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Literal, Seq, intern, literal, seq
+from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Literal, Seq, literal, seq
+from .interning import intern
 
 __all__ = ["alt", "maybe", "slices", "words"]
 

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from .dfa import Dfa
-from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, intern, text
+from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, text
+from .interning import intern
 
 __all__ = ["COUNT_HORIZON", "Counted", "counted", "width"]
 

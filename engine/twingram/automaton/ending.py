@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .expression import Expr, Head, Mark, Seq, intern, seq
+from .expression import Expr, Head, Mark, Seq, seq
+from .interning import intern
 from .tags import TagKind
 
 __all__ = ["at_end"]

@@ -14,8 +14,7 @@ a leaf can read, as the bits of one integer; `leaf.after(symbol)` is what is lef
 
 Invariants: `NOTHING` never occurs inside another expression; the left side of a `Seq` is never a `Seq` (so the spine
 is a linked list: the pushdown's stack); building and deriving do not recurse along the spine.
-Cost: one dictionary look-up a constructor; `heads()` is computed once for each expression.
-The table holds its values weakly: what no state, session or compiled object refers to is gone.
+Cost: one dictionary look-up a constructor (see `interning.py`); `heads()` is computed once for each expression.
 
 Source: J. A. Brzozowski, "Derivatives of Regular Expressions" (1964); V. Antimirov, "Partial Derivatives of Regular
 Expressions and Finite Automaton Constructions" (1996), here with order and tags.
@@ -24,11 +23,10 @@ Expressions and Finite Automaton Constructions" (1996), here with order and tags
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import RLock
 from typing import Any, ClassVar, TypeAlias
-from weakref import ref
 
 from .dfa import Dfa
+from .interning import intern
 from .tags import Tag, close_tag
 
 __all__ = [
@@ -53,10 +51,6 @@ __all__ = [
 INFINITE = 1 << 60  # the length of what never ends; also "no upper bound"
 
 Head: TypeAlias = "tuple[tuple[Tag, ...], Leaf | None, Expr]"
-
-_TABLE: dict[tuple[Any, ...], _Entry] = {}  # (class, names of its parts) -> the one object, weakly
-_BY_IDENTITY = object.__hash__
-_LOCK = RLock()  # for two threads that make one expression at once; a collection may call `_drop` while it is held
 
 
 class Expr:
@@ -97,54 +91,6 @@ class Expr:
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         """The shortest completion: `of` gives that of a part, `spell` the cost of fixed bytes."""
         raise NotImplementedError
-
-
-class _Entry(ref[Any]):
-    """A weak reference that knows its key."""
-
-    __slots__ = ("key",)
-
-    key: tuple[Any, ...]
-
-
-def _drop(entry: _Entry, table: dict[tuple[Any, ...], _Entry] = _TABLE, lock: RLock = _LOCK) -> None:
-    with lock:  # else the key's next entry could come between the question and the deletion
-        if table.get(entry.key) is entry:
-            del table[entry.key]
-
-
-def _name(part: Any) -> Any:
-    """What a part is called in a key."""
-    if part.__class__ is tuple:
-        return tuple(map(_name, part))
-    return id(part) if part.__class__.__hash__ is _BY_IDENTITY else part
-
-
-def intern(cls: type[Any], *parts: Any) -> Any:
-    """The one object of this class and these parts.
-
-    A table of weak references of our own: with the standard library's a new entry took 3.9 us, with this one 2.1.
-    Parts that are compared by identity stand in the key by their ids, which are theirs as long as the object lives, for
-    it holds them. Would the table hold them, then nothing that is kept at a part could ever go: what follows `x*` after
-    an x is kept at `x*`, and made of `x*`.
-    """
-    key = (cls, *map(id, parts)) if cls.joins else (cls, *map(_name, parts))
-    entry = _TABLE.get(key)
-    if entry is not None:
-        found = entry()
-        if found is not None:
-            return found
-    made = cls(*parts)
-    made._heads, made._shortest, made.derived = None, -1, None
-    with _LOCK:
-        entry = _TABLE.get(key)
-        found = entry() if entry is not None else None
-        if found is not None:
-            return found
-        entry = _Entry(made, _drop)
-        entry.key = key
-        _TABLE[key] = entry
-    return made
 
 
 def _measure(root: Expr) -> None:

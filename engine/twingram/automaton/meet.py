@@ -21,7 +21,8 @@ from ..errors import LimitExceeded
 from ..limits import DEFAULT_LIMITS, Limits
 from .counted import counted, width
 from .dfa import Dfa, intersect
-from .expression import INFINITE, NOTHING, Expr, Head, intern
+from .expression import INFINITE, NOTHING, Expr, Head
+from .interning import intern
 from .kept import kept
 from .runs import overlay
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .choice import alt, slices
-from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, intern, literal, seq
+from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, literal, seq
+from .interning import intern
 from .tally import NOTHING_WRITTEN, Tally, Written
 
 __all__ = ["ObjectTemplate", "members"]

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from .expression import INFINITE, Expr, Head, intern
+from .expression import INFINITE, Expr, Head
+from .interning import intern
 
 __all__ = ["Definitions", "Reference", "reference"]
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .choice import alt
-from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, intern, seq
+from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, seq
+from .interning import intern
 
 __all__ = ["RowTemplate", "rows"]
 

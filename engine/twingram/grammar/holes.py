@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..automaton.expression import Expr, Seq, intern, seq
+from ..automaton.expression import Expr, Seq, seq
+from ..automaton.interning import intern
 
 __all__ = ["Hole", "cut", "hole", "row_of"]
 

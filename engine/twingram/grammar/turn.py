@@ -20,7 +20,8 @@ from typing import TypeAlias
 
 from ..automaton.capture import replaced
 from ..automaton.choice import alt
-from ..automaton.expression import EMPTY, INFINITE, NOTHING, Expr, intern, repeat, seq, symbol
+from ..automaton.expression import EMPTY, INFINITE, NOTHING, Expr, repeat, seq, symbol
+from ..automaton.interning import intern
 from .compile import Compiler, Holes, names_in
 from .holes import Hole, hole, row_of
 from .rules import Branch, Choice, Group, Loop, Node, Rule, Use
