@@ -13,17 +13,20 @@ from .errors import GrammarError, LimitExceeded, RequestError, SchemaError, Twin
 from .format import Format, list_formats, load_format
 from .limits import Limits
 from .schema.report import Finding
+from .session.batch import Batch
 from .session.constraint import Constraint
 from .session.deltas import CallArguments, CallEnd, CallStart, Content, Delta, ParseError, Reasoning
 from .session.message import Call, Message
 from .session.openai import openai_chunks
 from .session.parser import Parser
 from .session.session import Session
+from .tokens.mask_table import MaskPage, MaskTable
 from .tokens.vocabulary import Vocabulary
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Batch",
     "Call",
     "CallArguments",
     "CallEnd",
@@ -36,6 +39,8 @@ __all__ = [
     "GrammarError",
     "LimitExceeded",
     "Limits",
+    "MaskPage",
+    "MaskTable",
     "Message",
     "ParseError",
     "Parser",

@@ -32,6 +32,7 @@ from ..schema.compiler import SchemaOptions, compile_arguments, compile_value
 from ..schema.report import CompiledSchema, Finding
 from ..tokens.binding import TokenBinding
 from ..tokens.distance import Distances
+from ..tokens.mask_table import MaskTable
 from ..tokens.masks import Mask, Masks
 from ..tokens.vocabulary import Vocabulary
 from ..tokens.wide import WideMasks
@@ -203,6 +204,7 @@ class Constraint:
         limits: Limits,
     ) -> None:
         stops = None if stop_tokens is None else tuple(_stop_id(stop, grammar, vocabulary) for stop in stop_tokens)
+        self.mask_table = MaskTable.of(vocabulary)
         vocabulary = _reserving(vocabulary, stops) if stops else vocabulary
         self.grammar, self.vocabulary, self.tools, self.limits = grammar, vocabulary, tools, limits
         alphabet = Alphabet.of(grammar.markers, vocabulary.special_tokens)

@@ -11,7 +11,7 @@ Cost: a token at a state seen before is one look-up; its mask is given by refere
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..automaton.machine import Machine, State, Transition
 from ..automaton.tags import Tag
 from ..tokens.binding import TokenBinding
+from ..tokens.mask_table import MaskPage
 from ..tokens.masks import Mask, Masks
 from .callids import CallIds
 from .deltas import Delta
@@ -36,13 +37,17 @@ __all__ = ["Session"]
 class Session:
     """One generation under a constraint. Made by `Constraint.session`."""
 
-    __slots__ = ("_closed", "_emitter", "_ids", "_masks", "_reader", "binding", "constraint", "is_terminated")
+    __slots__ = (
+        "_closed", "_emitter", "_ids", "_masks", "_reader", "binding", "constraint", "is_terminated", "mask_page",
+    )  # fmt: skip
 
     def __init__(self, constraint: Constraint, call_id: Callable[[], str] | None = None) -> None:
         self.constraint = constraint
         self.binding: TokenBinding = constraint.binding
         self._masks: Masks = constraint.masks
         self._ids = CallIds(call_id)
+        self.mask_page: MaskPage = constraint.mask_table.page
+        """The page of the mask table that the last `mask_id` points into."""
         self.is_terminated = False
         self._begin()
 
@@ -53,27 +58,44 @@ class Session:
 
     # -- masks ---------------------------------------------------------------------------------------------------------
 
-    def _mask(self) -> Mask:
+    def current_mask(self) -> Mask:
+        """The mask as it is kept, shared with all sessions that stand at an equal state."""
         if self.is_terminated:
             return self.constraint.stop_mask
         if self.constraint.max_tokens is None:
             return self._masks.of(self._reader.state)
-        return self.constraint.landing_mask(self._reader.state, self.constraint.max_tokens - self._reader.steps)
+        return self._mask_at(self._reader.state, 0)
+
+    def _mask_at(self, state: State, ahead: int) -> Mask:
+        """The mask of a state `ahead` tokens from here."""
+        most = self.constraint.max_tokens
+        if most is None:
+            return self._masks.of(state)
+        return self.constraint.landing_mask(state, most - self._reader.steps - ahead)
 
     def mask(self) -> NDArray[np.int32]:
         """The packed row of allowed tokens: int32, shape (ceil(len(vocabulary) / 32),), shared and read-only."""
-        return self._mask().row
+        return self.current_mask().row
 
     def fill_bitmask(self, bitmask: Any, row: int = 0) -> None:
         """Write the mask into `bitmask[row]`: int32, numpy or a torch tensor on the CPU, shape (rows, words)."""
         target = bitmask[row]
         if not isinstance(target, np.ndarray):
             target = target.numpy()  # a tensor on the CPU shares its memory
-        self._mask().fill(target)
+        self.current_mask().fill(target)
+
+    def mask_id(self) -> int:
+        """The mask as an int32 id: afterwards `session.mask_page.rows()[id]` is its row.
+
+        The id holds within that page, which is one epoch of the vocabulary's table of masks; see `tokens.mask_table`.
+        Ask for the id first and for the page then: a new id may begin a new page.
+        """
+        self.mask_page, (found,) = self.constraint.mask_table.number((self.current_mask(),))
+        return found
 
     def allowed_tokens(self) -> NDArray[np.int32]:
         """Ids of the allowed tokens, rising."""
-        return self._mask().allowed()
+        return self.current_mask().allowed()
 
     # -- tokens --------------------------------------------------------------------------------------------------------
 
@@ -125,6 +147,36 @@ class Session:
             state, count = transition.state, count + 1
         return count
 
+    def draft_masks(self, draft: Sequence[int]) -> list[Mask]:
+        """The masks along a draft of k tokens, k + 1 of them: before its first token, ..., after its last.
+
+        Nothing changes. After the first token that is not allowed, the rest are masks that allow everything: what
+        stands there is thrown away.
+        """
+        constraint, state, masks = self.constraint, self._reader.state, [self.current_mask()]
+        for ahead, token in enumerate(draft):
+            transition = self._transition(state, token)
+            if transition is None or not self._lands(state, token, ahead):
+                return masks + [constraint.mask_table.everything] * (len(draft) - ahead)
+            state = transition.state
+            masks.append(self._mask_at(state, ahead + 1) if state.threads[0].shortest else constraint.stop_mask)
+        return masks
+
+    def fill_draft_bitmask(self, bitmask: Any, draft: Sequence[int], row: int = 0) -> None:
+        """Write `draft_masks` into `bitmask[row : row + k + 1]`, a row each: int32, numpy or a torch tensor on the CPU,
+        shape (rows, words)."""
+        target = bitmask if isinstance(bitmask, np.ndarray) else bitmask.numpy()
+        masks = self.draft_masks(draft)
+        if not 0 <= row <= len(target) - len(masks):
+            raise ValueError(f"a bitmask of {len(target)} rows has no room for {len(masks)} from row {row} on")
+        for at, mask in enumerate(masks, row):
+            mask.fill(target[at])
+
+    def draft_mask_ids(self, draft: Sequence[int]) -> NDArray[np.int32]:
+        """`draft_masks` as ids into `session.mask_page`: int32, shape (k + 1,)."""
+        self.mask_page, ids = self.constraint.mask_table.number(self.draft_masks(draft))
+        return np.array(ids, dtype=np.int32)
+
     def jump_forward(self) -> list[int]:
         """The tokens that are forced from here, if any; they are not accepted yet.
 
@@ -150,6 +202,7 @@ class Session:
         copy = Session.__new__(Session)
         copy.constraint, copy.binding, copy._masks, copy._ids = self.constraint, self.binding, self._masks, self._ids
         copy._reader, copy._closed, copy.is_terminated = self._reader.fork(), self._closed, self.is_terminated
+        copy.mask_page = self.mask_page
         return copy
 
     def reset(self) -> None:

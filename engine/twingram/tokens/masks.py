@@ -32,12 +32,13 @@ _MOST_SHARED = 4096  # masks kept for sharing
 class Mask:
     """A set of allowed tokens: a row shared with others, or a few ids. Immutable."""
 
-    __slots__ = ("_places", "_row", "_values", "ids", "size")
+    __slots__ = ("_places", "_row", "_values", "ids", "place", "size")
 
     def __init__(self, size: int, *, ids: NDArray[np.int32] | None = None, row: Row | None = None) -> None:
         self.size, self.ids, self._row = size, ids, row
         self._places: NDArray[np.int32] | None = None  # the words that are not 0, made when first filled
         self._values: NDArray[np.int32] | None = None
+        self.place = (-1, -1)  # (epoch, id) in a table of masks, see mask_table.py; as one value, for it is not locked
 
     def fill(self, row: Row) -> None:
         """Write the whole row."""
