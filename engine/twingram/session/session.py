@@ -101,11 +101,17 @@ class Session:
 
     def accept_token(self, token: int) -> bool:
         """Go on with a token. False: it is not allowed, and nothing has changed."""
-        transition = self._transition(self._reader.state, token)
-        if transition is None or not self._lands(self._reader.state, token, 0):
+        reader = self._reader
+        state = reader.state
+        transition = state.pieces.get(token)
+        if transition is not None and self.constraint.max_tokens is None:  # met before, and no stop token: these are
+            reader.take(transition, self.binding.text(token))  # not kept there
+            return True
+        transition = self._transition(state, token)
+        if transition is None or not self._lands(state, token, 0):
             return False
         stop = token in self.binding.stops
-        self._reader.take(transition, b"" if stop else self.binding.text(token))
+        reader.take(transition, b"" if stop else self.binding.text(token))
         if stop:
             self.is_terminated = True
         return True
