@@ -4,12 +4,10 @@ In: containers that open and close, keys, complete values, pieces of strings. Ou
 Invariants: what has been written is always a prefix of a valid JSON object, and `finish()` completes it; separators are
 `, ` and `: `; a key is written when it is complete, and a key that gets no value gets the empty string. What has no
 place (a second root, a value without a key in an object) is refused with None and must be passed over whole.
-Cost: constant a mark; open containers are a chain of tuples, so a copy is a few values at any depth.
+Cost: constant a mark; a copy is linear in the open containers.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 from ..schema.declared import Place
 from .casts import quote
@@ -17,12 +15,15 @@ from .casts import quote
 __all__ = ["Arguments"]
 
 
-class _Frame(NamedTuple):
-    parent: _Frame | None
-    closer: str
-    size: int
-    place: Place
-    waiting: Place | None  # in an object: the place of the value that the last key still lacks
+class _Frame:
+    """An open container: how many parts it has, and in an object the place of the value that the last key lacks."""
+
+    __slots__ = ("keyed", "parent", "place", "size", "waiting")
+
+    def __init__(self, parent: _Frame | None, keyed: bool, place: Place) -> None:
+        self.parent, self.keyed, self.place = parent, keyed, place
+        self.size = 0
+        self.waiting: Place | None = None
 
 
 class Arguments:
@@ -38,9 +39,15 @@ class Arguments:
         self._frame: _Frame | None = None
 
     def clone(self) -> Arguments:
-        copy = Arguments.__new__(Arguments)
-        copy.index, copy.bound, copy.depth = self.index, self.bound, self.depth
-        copy._root, copy._started, copy._frame = self._root, self._started, self._frame
+        copy = Arguments(self.index, self._root, self.bound)
+        copy.depth, copy._started = self.depth, self._started
+        frames, frame = [], self._frame
+        while frame is not None:
+            frames.append(frame)
+            frame = frame.parent
+        for frame in reversed(frames):
+            copy._frame = twin = _Frame(copy._frame, frame.keyed, frame.place)
+            twin.size, twin.waiting = frame.size, frame.waiting
         return copy
 
     def place(self) -> Place | None:
@@ -48,7 +55,7 @@ class Arguments:
         frame = self._frame
         if frame is None:
             return None if self._started else self._root
-        return frame.waiting if frame.closer == "}" else frame.place.item(frame.size)
+        return frame.waiting if frame.keyed else frame.place.item(frame.size)
 
     def open(self, closer: str) -> str | None:
         """An object or array starts, the arguments themselves included; `closer` is its last character."""
@@ -57,7 +64,7 @@ class Arguments:
             return None
         before = self._before() if self._started else ""
         self._started = True
-        self._frame = _Frame(self._frame, closer, 0, place, None)
+        self._frame = _Frame(self._frame, closer == "}", place)
         self.depth += 1
         return before + ("{" if closer == "}" else "[")
 
@@ -67,20 +74,25 @@ class Arguments:
             return ""
         self._frame = frame.parent
         self.depth -= 1
-        return ('""' if frame.waiting else "") + frame.closer
+        return ('""' if frame.waiting else "") + ("}" if frame.keyed else "]")
 
     def key(self, text: str) -> str | None:
         frame = self._frame
-        if frame is None or frame.closer != "}":
+        if frame is None or not frame.keyed:
             return None
         before = '""' if frame.waiting else ""
-        before += ", " if frame.size else ""
-        self._frame = frame._replace(size=frame.size + 1, waiting=frame.place.member(text))
-        return before + quote(text) + ": "
+        if frame.size:
+            before += ", "
+        frame.size += 1
+        frame.waiting = frame.place.member(text)
+        return f"{before}{quote(text)}: "
 
     def value(self, json: str) -> str | None:
         """A complete value, or the first piece of one that is written in pieces."""
-        return None if self._frame is None or self.place() is None else self._before() + json
+        frame = self._frame
+        if frame is None or (frame.keyed and frame.waiting is None):
+            return None
+        return self._before() + json
 
     def finish(self) -> str:
         """Whatever completes the object."""
@@ -95,8 +107,10 @@ class Arguments:
     def _before(self) -> str:
         """Count a value in its container; the separator that it needs."""
         frame = self._frame
-        if frame is None or frame.closer == "}":
-            self._frame = frame and frame._replace(waiting=None)
+        if frame is None:
             return ""
-        self._frame = frame._replace(size=frame.size + 1)
-        return ", " if frame.size else ""
+        if frame.keyed:
+            frame.waiting = None
+            return ""
+        frame.size += 1
+        return ", " if frame.size > 1 else ""

@@ -54,6 +54,7 @@ class Session:
     def _begin(self) -> None:
         constraint = self.constraint
         self._reader = Reader(constraint.machine.start, constraint.emitter(self._ids))
+        self._reader.keep()
         self.is_terminated = self._closed = False
 
     # -- masks ---------------------------------------------------------------------------------------------------------
@@ -235,8 +236,9 @@ class Session:
         out = self._reader.deltas()
         if self.is_terminated and not self._closed:
             self._closed = True
-            out = out + self._reader.finish(None)
-        self._reader.snapshot()
+            out += self._reader.finish(None)
+            self._reader.keep()
+        self._reader.told()
         return out
 
     @property
@@ -253,7 +255,7 @@ class Session:
 
     def tags(self) -> list[list[tuple[Tag, int]]]:
         """For each reading of the text so far the tags that it has fired, with their places."""
-        return [collect(node, ROOT) for node in self._reader.nodes]
+        return [collect(node, ROOT) for node in self._reader.tracks()]
 
     @property
     def machine(self) -> Machine:

@@ -13,14 +13,14 @@ Cost: the emitter's, and for each tag the scopes that are open.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
-from ..automaton.tags import Tag
+from ..automaton.tags import COMMIT, Tag
 from .deltas import Delta
 from .emitter import Emitter
-from .scopes import Scope, Sink, State, chain
+from .scopes import Scope, Sink, State
 
 __all__ = ["KINDS", "Ledger", "Span"]
 
@@ -49,18 +49,25 @@ class Ledger(Emitter):
             start = end
         return spans
 
+    def advance(self, text: bytearray, events: Iterable[tuple[Tag, int]], upto: int) -> list[Delta]:
+        for tag, position in events:
+            if tag is COMMIT:
+                continue
+            position = self._within(text, position)
+            self._note(position)
+            scope = self._scope
+            super().advance(text, [(tag, position)], 0)
+            if self._scope is not scope:
+                self._noted = self._sent  # further back, if what was begun turns out to be text
+        return super().advance(text, (), upto)
+
     def finish(self, text: bytearray, upto: int, reason: str | None = None) -> list[Delta]:
-        self._note(upto)
+        self._note(self._within(text, upto))
         return super().finish(text, upto, reason)
 
-    def _move(self, scope: Scope | None, position: int) -> None:
-        self._note(position)
-        super()._move(scope, position)
-        self._noted = position  # further back, if what was begun turns out to be text
-
-    def _report(self, text: bytearray, scope: Scope, position: int, out: list[Delta]) -> None:
+    def _report(self, text: bytearray, scope: Scope, position: int) -> None:
         self._paint(scope.start, position, _ERROR)
-        super()._report(text, scope, position, out)
+        super()._report(text, scope, position)
 
     def _note(self, position: int) -> None:
         """What lies between the last tag and this one belongs to the scope that is open."""
@@ -72,7 +79,7 @@ class Ledger(Emitter):
             self._kinds[start:end] = bytes((kind,)) * (end - start)
 
     def _kind(self) -> int:
-        scopes = list(chain(self._scope))
+        scopes = [] if self._scope is None else [*self._scope]
         if scopes and scopes[0].state == State.VERBATIM:
             return _CONTENT
         if any(scope.note and scope.state != State.IGNORED for scope in scopes):
