@@ -36,7 +36,7 @@ class Mask:
 
     def __init__(self, size: int, *, ids: NDArray[np.int32] | None = None, row: Row | None = None) -> None:
         self.size, self.ids, self._row = size, ids, row
-        self._places: NDArray[np.int32] | None = None  # the words that are not 0, made when first filled
+        self._places: NDArray[np.intp] | None = None  # the words that are not 0, made when first filled
         self._values: NDArray[np.int32] | None = None
         self.place = (-1, -1)  # (epoch, id) in a table of masks, see mask_table.py; as one value, for it is not locked
 
@@ -45,9 +45,12 @@ class Mask:
         if self.ids is not None:
             if self._places is None or self._values is None:
                 self._places, self._values = _spread(self.ids)
-            row[:] = 0
-            row[self._places] = self._values
+            row.fill(0)  # with `put`, 1.2 us for 32 KB; by slices and fancy indices 1.6
+            row.put(self._places, self._values)
         elif self._row is not None:
+            if len(row) == len(self._row):
+                row[:] = self._row
+                return
             row[: len(self._row)] = self._row
             row[len(self._row) :] = 0
 
@@ -158,10 +161,10 @@ class Masks:
         return Mask(self.size, row=row)
 
 
-def _spread(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _spread(ids: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
     """The words of a row in which the bits of `ids` are, and these words."""
     words = ids >> 5
     places = np.unique(words)
     values = np.zeros(len(places), dtype=np.uint32)
     np.bitwise_or.at(values, np.searchsorted(places, words), np.uint32(1) << (ids & 31).astype(np.uint32))
-    return places, values.view(np.int32)
+    return places.astype(np.intp), values.view(np.int32)
