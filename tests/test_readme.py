@@ -2,50 +2,79 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import lark
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Before a block, `<!-- needs: package, package -->` runs it where these can be imported; `<!-- run: server -->` gives
+# it a server on port 8000; `<!-- run: not -->` says that it needs what a test machine lacks.
+BLOCK = re.compile(r"(?:^<!-- (needs|run): ([^>]*) -->\n+)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(path: Path, language: str) -> list[str]:
-    return [text for found, text in BLOCK.findall(path.read_text(encoding="utf-8")) if found == language]
+    return [text for _, _, found, text in BLOCK.findall(path.read_text(encoding="utf-8")) if found == language]
+
+
+def python_blocks() -> Iterator[Any]:
+    for path in DOCUMENTS:
+        found = [block for block in BLOCK.findall(path.read_text(encoding="utf-8")) if block[2] == "python"]
+        for n, (kind, given, _, code) in enumerate(found):
+            words = [word.strip() for word in given.split(",") if word.strip()]
+            needed = words if kind == "needs" else ["openai", "uvicorn"] if words == ["server"] else []
+            missing = [name for name in needed if importlib.util.find_spec(name) is None]
+            reason = "it needs what a test machine lacks" if words == ["not"] else f"needs {', '.join(missing)}"
+            skipped = bool(missing) or words == ["not"]
+            name = f"{path.relative_to(ROOT)}-{n}" + (f" ({reason})" if skipped else "")
+            marks = [pytest.mark.skip(reason=reason)] if skipped else []
+            yield pytest.param(path, code, words == ["server"], id=name, marks=marks)
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Where `twingram serve --backend random` listens."""
+    command = [sys.executable, "-m", "twingram", "serve", "--backend", "random", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        listening = (re.search(r"running on http://127\.0\.0\.1:(\d+)", line) for line in process.stderr)
+        try:
+            yield next(int(match.group(1)) for match in listening if match)
+        finally:
+            process.terminate()
 
 
 def test_the_first_block_is_the_two_commands() -> None:
-    _, text = BLOCK.findall(README)[0]
+    *_, text = BLOCK.findall(README)[0]
     assert text.splitlines() == [
         "python -m pip install . && twingram demo",
         "python -m pip install '.[test]' && python -m pytest",
     ]
 
 
-@pytest.mark.parametrize(
-    ("path", "code"),
-    [
-        pytest.param(path, code, id=f"{path.name}-{n}")
-        for path in DOCUMENTS
-        for n, code in enumerate(blocks(path, "python"))
-    ],
-)
-def test_python_blocks_run(path: Path, code: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("path", "code", "asks"), [*python_blocks()])
+def test_python_blocks_run(request: pytest.FixtureRequest, path: Path, code: str, asks: bool, tmp_path: Path) -> None:
+    if asks:
+        assert "127.0.0.1:8000" in code
+        code = code.replace("127.0.0.1:8000", f"127.0.0.1:{request.getfixturevalue('port')}")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, f"{path}:\n{code}\n{done.stderr}"
+    assert not asks or done.stdout
 
 
 def test_the_example_is_short() -> None:
-    (example,) = blocks(ROOT / "README.md", "python")
+    example, _asks_a_server = blocks(ROOT / "README.md", "python")
     assert len([line for line in example.splitlines() if line.strip()]) <= 20
 
 

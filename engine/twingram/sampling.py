@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from . import resources
 from .grammar.directives import unquoted
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from .session.session import Session
     from .tokens.vocabulary import Vocabulary
 
-__all__ = ["Sampler", "Walk", "literals"]
+__all__ = ["Sampler", "Walk", "literals", "spellings"]
 
 _LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)+"')
 _WIDE = 256  # a mask with more tokens is searched through the candidates only
@@ -45,6 +48,13 @@ class Walk:
     deltas: tuple[Delta, ...]
     message: Message
     ended: bool
+
+
+def spellings(name: str) -> list[str]:
+    """The literals of a format (its name or its grammar file), and of the files beside it, which it may import."""
+    path = Path(name) if name.endswith(".lark") else resources.grammar_path(name)
+    files = sorted({*path.parent.glob("*.lark"), *resources.grammar_folder().glob("*.lark")})
+    return [text for file in files for text in literals(file.read_text(encoding="utf-8"))]
 
 
 def literals(grammar: str) -> Iterator[str]:
@@ -82,17 +92,26 @@ class Sampler:
         tokens: list[int] = []
         deltas: list[Delta] = []
         while not session.is_terminated and len(tokens) < self._hard_limit:
-            if session.is_accepting and (len(tokens) >= self._soft_limit or self._random.random() < _ENDING):
-                stop = self._stop(session)
-                if stop is None:
-                    return Walk(tuple(tokens), tuple(deltas), session.message, ended=True)
-                token = stop
-            else:
-                token = self._next(session, landing=len(tokens) >= self._soft_limit)
+            token = self.step(session, len(tokens))
             session.accept_token(token)
             tokens.append(token)
             deltas.extend(session.take_deltas())
         return Walk(tuple(tokens), tuple(deltas), session.message, ended=session.is_terminated)
+
+    def step(self, session: Session, count: int) -> int:
+        """The next token after `count` of them; it is not accepted yet."""
+        landing = count >= self._soft_limit
+        if session.is_accepting and (landing or self._random.random() < _ENDING):
+            stop = self._stop(session)
+            if stop is not None:
+                return stop
+        return self._next(session, landing=landing)
+
+    def seeded(self, seed: int) -> Sampler:
+        """A sampler with a beginning of its own that shares this one's tables."""
+        other = copy(self)
+        other._random = Random(seed)
+        return other
 
     def _next(self, session: Session, *, landing: bool) -> int:
         allowed = session.allowed_tokens()

@@ -21,6 +21,7 @@ from twingram.errors import TwingramError
 from . import commands
 from .demo import demo
 from .outputs import one_line
+from .serve import add_options, serve
 
 __all__ = ["main"]
 
@@ -115,6 +116,12 @@ def _arguments() -> argparse.ArgumentParser:
     )  # fmt: skip
     schema.add_argument("--problems", action="store_true", help="leave out what is enforced")
     schema.set_defaults(run=commands.schema)
+
+    served = _command(
+        group, "serve", "a server with the Chat Completions interface (extra: server)", "serve --backend random"
+    )
+    add_options(served)
+    served.set_defaults(run=serve)
 
     formats = _command(group, "formats", "list the formats at hand", "formats")
     formats.set_defaults(run=commands.formats)

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import twingram as tg
-from twingram import resources, sampling
+from twingram import resources
 from twingram.errors import RequestError
 from twingram.grammar.rules import Grammar
 from twingram.grammar.source import load as load_grammar
 from twingram.grammar.source import load_file
+from twingram.sampling import spellings
 
 __all__ = ["grammar", "load", "read_json", "schemas_of", "spellings", "text_of", "tool_choice_of", "tools_of"]
 
@@ -32,13 +33,6 @@ def grammar(name: str) -> Grammar:
     if name == "-":
         return load_grammar("".join(text_of(name)), "<standard input>")
     return load_file(name if name.endswith(".lark") else resources.grammar_path(name))
-
-
-def spellings(name: str) -> list[str]:
-    """The literals of a format's file and of the files beside it, which it may import."""
-    path = Path(name) if name.endswith(".lark") else resources.grammar_path(name)
-    files = sorted({*path.parent.glob("*.lark"), *resources.grammar_folder().glob("*.lark")})
-    return [text for file in files for text in sampling.literals(file.read_text(encoding="utf-8"))]
 
 
 def text_of(name: str) -> Iterator[str]:
