@@ -16,7 +16,9 @@ import twingram as tg
 
 from .generation import Generation
 
-__all__ = ["completion", "event", "events"]
+__all__ = ["DONE", "completion", "event", "events"]
+
+DONE = b"data: [DONE]\n\n"
 
 
 def completion(generation: Generation, model: str) -> dict[str, Any]:
@@ -47,7 +49,6 @@ def events(generation: Generation, model: str, include_usage: bool) -> Iterator[
         yield event(chunk)
     if include_usage:
         yield event({**last, "choices": [], "usage": generation.usage})
-    yield b"data: [DONE]\n\n"
 
 
 def event(data: dict[str, Any]) -> bytes:

@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from .answers import completion, event, events
+from .answers import DONE, completion, event, events
 from .backend import Backend
 from .body import read_body
 from .errors import ApiError
@@ -114,7 +114,7 @@ class _Routes:
             self._tell(record, status)
 
         failed = event(_FAILED.body())
-        return EventStream(service.threads, lambda: pieces, stop=generation.stop, done=done, failed=failed)
+        return EventStream(service.threads, lambda: pieces, stop=generation.stop, done=done, last=DONE, failed=failed)
 
     def _over(self, generation: Generation, record: _Record) -> None:
         self._service.running.discard(generation)

@@ -47,8 +47,11 @@ async def _left(receive: Receive) -> None:
 
 
 class EventStream(Response):
-    """Sends what `make` yields in a thread. `failed`: the last event where it raises; `done` is called at the end, with
-    the status that the answer would have had: 200, 499 if the client left, 500."""
+    """Sends what `make` yields in a thread, and `last`; or `failed` in its place, where it raises.
+
+    `done` is called at the end, with the status that the answer would have had: 200, 500, or 499 if the client left
+    before all was made.
+    """
 
     def __init__(
         self,
@@ -57,10 +60,13 @@ class EventStream(Response):
         *,
         stop: Callable[[], None],
         done: Callable[[int], None],
+        last: bytes,
         failed: bytes,
     ) -> None:
         super().__init__(status_code=200)
-        self._executor, self._make, self._stop, self._done, self._failed = executor, make, stop, done, failed
+        self._executor, self._make, self._stop, self._done = executor, make, stop, done
+        self._last, self._failed = last, failed
+        self._complete = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
@@ -73,11 +79,14 @@ class EventStream(Response):
         finally:
             gone.cancel()
             if not sending.done():
-                self._stop()
                 sending.cancel()
-                self._done(GONE)
+            if self._complete:
+                self._done(200)
+            elif sending.done():
+                self._done(500)
             else:
-                self._done(200 if sending.exception() is None else 500)
+                self._stop()
+                self._done(GONE)
 
     async def _send(self, send: Send) -> None:
         loop = asyncio.get_running_loop()
@@ -101,6 +110,7 @@ class EventStream(Response):
                 pieces.append(following)
             await send({"type": "http.response.body", "body": b"".join(pieces), "more_body": True})
         await asyncio.wait({job})
-        last = b"" if job.exception() is None else self._failed
+        self._complete = job.exception() is None
+        last = self._last if self._complete else self._failed
         await send({"type": "http.response.body", "body": last, "more_body": False})
         await job
