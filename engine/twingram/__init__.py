@@ -9,6 +9,7 @@
 The README has the map of the modules, in reading order.
 """
 
+from .caches import cache_usage, set_cache_budget
 from .errors import GrammarError, LimitExceeded, RequestError, SchemaError, TwingramError, VocabularyError
 from .format import Format, list_formats, load_format
 from .limits import Limits
@@ -52,7 +53,9 @@ __all__ = [
     "Vocabulary",
     "VocabularyError",
     "__version__",
+    "cache_usage",
     "list_formats",
     "load_format",
     "openai_chunks",
+    "set_cache_budget",
 ]

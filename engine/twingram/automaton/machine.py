@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from ..caches import charge, watch
 from ..limits import DEFAULT_LIMITS, Limits
 from .choice import alt
 from .derivative import derive
@@ -30,7 +31,7 @@ from .tags import COMMIT, Tag
 
 __all__ = ["Fired", "Machine", "Move", "State", "Transition"]
 
-_STATE_BYTES, _STEP_BYTES = 800, 150  # measured with tracemalloc over a few hundred calls
+STATE_BYTES, STEP_BYTES = 800, 150  # measured with tracemalloc over a few hundred calls
 
 Fired = tuple[Tag, int]  # a tag and its offset in bytes from where the transition began
 
@@ -93,6 +94,7 @@ class State:
             return self.next[sym]
         except KeyError:
             found = self.next[sym] = self.machine.derive(self, sym)
+            charge(STEP_BYTES)
             return found
 
     def run(self, data: bytes) -> Transition | None:
@@ -167,26 +169,31 @@ class Machine:
         self.ordered = ordered
         self._states: dict[tuple[Expr, ...], State] = {}
         self.start = self.state((start,))
+        watch(self)
 
     def state(self, threads: tuple[Expr, ...]) -> State:
         """The one state with these threads (within an epoch)."""
         found = self._states.get(threads)
         if found is None:
             if len(self._states) >= self.limits.machine_states:
-                self._forget()
+                self.clear()
             found = self._states.setdefault(threads, State(self, threads))
+            charge(STATE_BYTES)
         return found
 
-    def _forget(self) -> None:
+    def clear(self) -> None:
+        """Forget all states and what was derived from them: the next epoch."""
         old, self._states = self._states, {}
         self.epoch += 1
-        for state in list(old.values()):
+        for state in [self.start, *old.values()]:
             state.next, state.pieces, state.mask = {}, {}, None
+            for thread in state.threads:  # else all that follows the start would hang on it
+                thread.derived = None
 
     def memory_usage(self) -> int:
         """Bytes of the states, about: their tables of transitions and what these hold (masks are counted elsewhere)."""
         states = list(self._states.values())
-        return sum(_STATE_BYTES + _STEP_BYTES * (len(state.next) + len(state.pieces)) for state in states)
+        return sum(STATE_BYTES + STEP_BYTES * (len(state.next) + len(state.pieces)) for state in states)
 
     def __len__(self) -> int:
         return len(self._states)

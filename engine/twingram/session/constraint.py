@@ -15,10 +15,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..automaton.expression import INFINITE, NOTHING, Expr, literal
 from ..automaton.machine import Machine, State, Transition
 from ..automaton.regions import terminal_dfa
+from ..caches import charge, watch
 from ..errors import RequestError, SchemaError, VocabularyError
 from ..grammar.alphabet import Alphabet
 from ..grammar.answer import AnswerPlace
@@ -45,6 +47,7 @@ from .tools import Tools
 __all__ = ["Constraint", "MaskFormat", "mask_format"]
 
 _SCHEMAS_KEPT = 1024  # compiled schemas of a format and alphabet
+_SCHEMA_BYTES = 30  # that one holds, for each character of its text
 
 
 class MaskFormat:
@@ -54,6 +57,8 @@ class MaskFormat:
         self.grammar, self.alphabet = grammar, alphabet
         self.compiler = Compiler(grammar, alphabet, Reading.MASK)
         self._schemas: OrderedDict[tuple[str, SchemaOptions], CompiledSchema] = OrderedDict()
+        self._held = 0  # characters of their texts
+        watch(self)
         value, self.arguments = self._arguments()
         self.values = value
         self._name = self._name_terminal()
@@ -147,9 +152,20 @@ class MaskFormat:
         if found is None:
             found = make()
             if len(self._schemas) >= _SCHEMAS_KEPT:
-                self._schemas.popitem(last=False)
+                (old, _), _ = self._schemas.popitem(last=False)
+                self._held -= len(old)
             self._schemas[key] = found
+            self._held += len(key[0])
+            charge(_SCHEMA_BYTES * len(key[0]))
         return found
+
+    def memory_usage(self) -> int:
+        """Bytes of the compiled schemas that are kept, about."""
+        return _SCHEMA_BYTES * self._held
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._schemas, self._held = OrderedDict(), 0
 
 
 @lru_cache(maxsize=32)
@@ -236,7 +252,7 @@ class Constraint:
                 "no tokens spell any turn of this request: a byte that it needs has no token, or only a stop token"
             )
         self.max_tokens = max_tokens
-        self._worst: dict[State, int] = {}  # see is_ample; as many as there are states in use
+        self._worst: WeakKeyDictionary[State, int] = WeakKeyDictionary()  # see is_ample
         if max_tokens is not None:
             least = self.distances.of_state(self.machine.start) - 1
             if least > max_tokens:
@@ -284,8 +300,6 @@ class Constraint:
         """Whether any token that `state` allows can be ended within `left` tokens, itself included."""
         worst = self._worst.get(state)
         if worst is None:
-            if len(self._worst) > self.limits.machine_states:
-                self._worst.clear()
             worst = self._worst[state] = self.masks.farthest(state, self.distances)
         return worst <= left
 
@@ -364,4 +378,4 @@ class Constraint:
 
     def memory_usage(self) -> int:
         """Bytes held by this constraint alone, about: states and masks (rows of text are the vocabulary's)."""
-        return self.machine.memory_usage() + self.masks.memory_usage()
+        return self.machine.memory_usage() + self.masks.memory_usage() + self.binding.memory_usage()

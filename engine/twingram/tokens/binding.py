@@ -11,17 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..automaton.machine import State, Transition
+from ..automaton.machine import STEP_BYTES, State, Transition
+from ..caches import charge, watch
 from ..grammar.alphabet import Alphabet
 from .vocabulary import Vocabulary
 
 __all__ = ["TokenBinding"]
 
 
+_TEXT_BYTES = 120
+
+
 class TokenBinding:
     """Immutable once made; shared by all sessions of one compiled object."""
 
-    __slots__ = ("_ids", "_symbols", "_texts", "alphabet", "spelt", "stops", "vocabulary")
+    __slots__ = ("__weakref__", "_ids", "_symbols", "_texts", "alphabet", "spelt", "stops", "vocabulary")
 
     def __init__(
         self,
@@ -35,7 +39,8 @@ class TokenBinding:
         self.vocabulary, self.alphabet, self.spelt = vocabulary, alphabet, spelt
         self.stops = frozenset((*stops, *stops_after_call))
         self._symbols: dict[int, int] = {}
-        self._texts: dict[int, bytes] = {}  # of the tokens met so far, no more than the vocabulary has
+        self._texts: dict[int, bytes] = {}  # of the tokens met so far
+        watch(self)
         self._ids: dict[int, tuple[int, ...]] = {alphabet.end: tuple(stops)}
         self._ids[alphabet.end_after_call] = tuple(stops_after_call)
         for marker in alphabet.symbolic:
@@ -61,7 +66,16 @@ class TokenBinding:
             return self._texts[token]
         except KeyError:
             found = self._texts[token] = self.vocabulary.token_bytes(token)
+            charge(_TEXT_BYTES)
             return found
+
+    def memory_usage(self) -> int:
+        """Bytes of the texts that are kept."""
+        return _TEXT_BYTES * len(self._texts)
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._texts = {}
 
     def transition(self, state: State, token: int) -> Transition | None:
         """Where `state` goes with an ordinary token or a marker; None if it cannot go on. Stop tokens are not asked."""
@@ -69,6 +83,7 @@ class TokenBinding:
             return state.pieces[token]
         except KeyError:
             found = state.pieces[token] = self._transition(state, token)
+            charge(STEP_BYTES)
             return found
 
     def _transition(self, state: State, token: int) -> Transition | None:

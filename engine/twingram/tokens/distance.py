@@ -15,11 +15,13 @@ from weakref import WeakKeyDictionary
 from ..automaton.expression import INFINITE, Expr
 from ..automaton.machine import State
 from ..automaton.recursion import Definitions, Reference
+from ..caches import charge, watch
 from .vocabulary import Vocabulary
 
 __all__ = ["Distances"]
 
 _SPELLINGS_KEPT = 1 << 16
+_BYTES = 150  # of an entry
 
 
 class Distances:
@@ -30,6 +32,7 @@ class Distances:
         self._known: WeakKeyDictionary[Expr, int] = WeakKeyDictionary()
         self._spelt: dict[bytes, int] = {b"": 0}
         self._settled: WeakKeyDictionary[Definitions, dict[Hashable, int]] = WeakKeyDictionary()
+        watch(self)
 
     def of_state(self, state: State) -> int:
         """The nearest end of any thread, the symbol of the end itself included."""
@@ -68,7 +71,16 @@ class Distances:
         for start in range(len(data) - 1, -1, -1):
             fewest[start] = self._from(data, start, fewest)
             self._spelt[data[start:]] = fewest[start]
+        charge(_BYTES * len(data))
         return fewest[0]
+
+    def memory_usage(self) -> int:
+        """Bytes held, about."""
+        return _BYTES * (len(self._known) + len(self._spelt))
+
+    def clear(self) -> None:
+        """Forget all distances."""
+        self._known, self._spelt, self._settled = WeakKeyDictionary(), {b"": 0}, WeakKeyDictionary()
 
     def _from(self, data: bytes, start: int, fewest: list[int]) -> int:
         trie, node, best = self._trie, 0, INFINITE

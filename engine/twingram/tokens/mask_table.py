@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from ..caches import charge, watch
 from .bitmask import pack, words_for
 from .masks import Mask
 
@@ -103,6 +104,7 @@ class MaskTable:
         self.everything = Mask(size, row=pack(np.ones(size, dtype=np.bool_), size))
         """The mask that allows every id, for sequences without a constraint."""
         self._lock = Lock()
+        watch(self)
 
     def number(self, masks: Sequence[Mask]) -> tuple[MaskPage, list[int]]:
         """One id a mask, and the page that all of them belong to."""
@@ -112,7 +114,11 @@ class MaskTable:
         if -1 not in ids:
             return page, ids
         with self._lock:
-            return self._add(masks)
+            before = page
+            used = len(before)
+            page, ids = self._add(masks)
+        charge(page.memory_usage() - (used * 4 * self._words if page is before else 0))
+        return page, ids
 
     def _add(self, masks: Sequence[Mask]) -> tuple[MaskPage, list[int]]:
         keys = [_key(mask) for mask in masks]

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..automaton.machine import State
+from ..caches import charge, watch
 from .binding import TokenBinding
 from .bitmask import unpack, words_for
 from .distance import Distances
@@ -27,15 +28,19 @@ from .wide import Row, WideMasks
 __all__ = ["Mask", "Masks"]
 
 _MOST_SHARED = 4096  # masks kept for sharing
+_MASK_BYTES = 400
 
 
 class Mask:
     """A set of allowed tokens: a row shared with others, or a few ids. Immutable."""
 
-    __slots__ = ("_places", "_row", "_values", "ids", "place", "size")
+    __slots__ = ("_places", "_row", "_shared", "_values", "ids", "place", "size")
 
-    def __init__(self, size: int, *, ids: NDArray[np.int32] | None = None, row: Row | None = None) -> None:
-        self.size, self.ids, self._row = size, ids, row
+    def __init__(
+        self, size: int, *, ids: NDArray[np.int32] | None = None, row: Row | None = None, shared: bool = False
+    ) -> None:
+        """`shared`: somebody else keeps the row, and counts it."""
+        self.size, self.ids, self._row, self._shared = size, ids, row, shared
         self._places: NDArray[np.intp] | None = None  # the words that are not 0, made when first filled
         self._values: NDArray[np.int32] | None = None
         self.place = (-1, -1)  # (epoch, id) in a table of masks, see mask_table.py; as one value, for it is not locked
@@ -62,6 +67,7 @@ class Mask:
             self.fill(row)
             row.flags.writeable = False
             self._row = row
+            charge(row.nbytes)
         return self._row
 
     def allowed(self) -> NDArray[np.int32]:
@@ -72,9 +78,9 @@ class Mask:
         return 0 <= token < self.size and bool(int(self.row[token >> 5]) >> (token & 31) & 1)
 
     def memory_usage(self) -> int:
-        held = 0 if self._row is None else self._row.nbytes
+        held = 0 if self._row is None or self._shared else self._row.nbytes
         arrays = (self.ids, self._places, self._values)
-        return held + sum(array.nbytes for array in arrays if array is not None)
+        return _MASK_BYTES + held + sum(array.nbytes for array in arrays if array is not None)
 
 
 class Masks:
@@ -85,6 +91,7 @@ class Masks:
         self.size = len(binding.vocabulary)
         # (identities of rows, extra ids) -> mask and those rows: equal masks are one object
         self._shared: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[Mask, tuple[Row, ...]]] = {}
+        watch(self)
 
     def of(self, state: State) -> Mask:
         """The mask of a state, kept there."""
@@ -125,6 +132,10 @@ class Masks:
         """Bytes of the masks kept for sharing."""
         return sum(mask.memory_usage() for mask, _ in list(self._shared.values()))
 
+    def clear(self) -> None:
+        """Forget them; a mask that is in use stays as it is."""
+        self._shared = {}
+
     def _make(self, state: State) -> Mask:
         ids: list[int] = []
         rows: list[Row] = []
@@ -146,13 +157,14 @@ class Masks:
             self._shared.clear()
         # The rows are kept with the mask: their identities are the key.
         self._shared[key] = (made, tuple(unique.values()))
+        charge(made.memory_usage())
         return made
 
     def _joined(self, ids: NDArray[np.int32], rows: list[Row]) -> Mask:
         if not rows:
             return Mask(self.size, ids=ids)
         if len(rows) == 1 and not len(ids):
-            return Mask(self.size, row=rows[0])
+            return Mask(self.size, row=rows[0], shared=True)
         row = rows[0].copy()
         for other in rows[1:]:
             row |= other

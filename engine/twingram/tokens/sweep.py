@@ -159,8 +159,8 @@ class Sweep:
 
     def memory_usage(self) -> int:
         """Bytes of the arrays computed so far, without the trie and the automaton."""
-        held = sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
-        return held + sum(trie.memory_usage() for trie in self._exits.values())
+        held = sum(value.nbytes for value in list(vars(self).values()) if isinstance(value, np.ndarray))
+        return held + sum(trie.memory_usage() for trie in list(self._exits.values()))
 
 
 def sweep(trie: TokenTrie, automaton: ByteAutomaton, state: int, node: int = 0) -> Sweep:

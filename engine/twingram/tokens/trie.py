@@ -170,7 +170,8 @@ class TokenTrie:
 
     def memory_usage(self) -> int:
         """Bytes of the arrays, without the block of token bytes that the vocabulary owns."""
-        held = [value for name, value in vars(self).items() if isinstance(value, np.ndarray) and name != "np_blob"]
+        named = list(vars(self).items())  # another thread may add to them
+        held = [value for name, value in named if isinstance(value, np.ndarray) and name != "np_blob"]
         return sum(array.nbytes for array in held) + len(self.node_byte)
 
 

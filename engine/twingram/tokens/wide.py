@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..automaton.dfa import Dfa
+from ..caches import charge, watch
 from . import cache
 from .bitmask import pack, unpack
 from .sweep import Sweep, difference, sweep
@@ -51,6 +52,7 @@ class WideMasks:
         self._exits: dict[tuple[Dfa, int, int, bool], TokenTrie] = {}
         self._any_length: dict[Dfa, bool] = {}
         self._containing: dict[int, NDArray[np.bool_]] = {}
+        watch(self)
 
     def row(self, dfa: Dfa, state: int) -> Row:
         """The tokens that stay text of `dfa` from `state` on, as a packed row."""
@@ -60,6 +62,7 @@ class WideMasks:
             if len(self._rows) >= MOST:
                 self._rows.clear()
             found = self._rows.setdefault(key, self._start_row(dfa) if state == dfa.start else self._row(dfa, state))
+            charge(found.nbytes)
         return found
 
     def _start_row(self, dfa: Dfa) -> Row:
@@ -91,6 +94,7 @@ class WideMasks:
             if len(self._sweeps) >= 64:
                 self._sweeps.clear()
             found = self._sweeps[key] = sweep(self.vocabulary.trie, dfa, state)
+            charge(2 * found.memory_usage())  # as much again will be asked of it
         return found
 
     def exits(self, dfa: Dfa, state: int, byte: int, *, every: bool = False) -> TokenTrie:
@@ -104,6 +108,7 @@ class WideMasks:
             if len(self._exits) >= MOST:
                 self._exits.clear()
             found = self._exits.setdefault(key, self._find_exits(dfa, state, byte, every))
+            charge(found.memory_usage())
         return found
 
     def _find_exits(self, dfa: Dfa, state: int, byte: int, every: bool) -> TokenTrie:
@@ -134,6 +139,7 @@ class WideMasks:
             for door in doors[doors > 0].tolist():
                 found[trie.subtree_tokens(door)] = True
             self._containing[byte] = found
+            charge(found.nbytes)
         return found
 
     def any_length(self, dfa: Dfa) -> bool:
@@ -146,9 +152,13 @@ class WideMasks:
             )
         return found
 
+    def clear(self) -> None:
+        """Forget them all."""
+        self._rows, self._sweeps, self._exits, self._containing, self._any_length = {}, {}, {}, {}, {}
+
     def memory_usage(self) -> int:
         """Bytes of rows, sweeps and exits held."""
-        rows = sum(row.nbytes for row in list(self._rows.values()))
+        rows = sum(row.nbytes for row in [*self._rows.values(), *self._containing.values()])
         return rows + sum(s.memory_usage() for s in list(self._sweeps.values())) + sum(
             trie.memory_usage() for trie in list(self._exits.values())
         )
