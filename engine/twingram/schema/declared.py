@@ -7,8 +7,8 @@ A reader types raw text by this, and the compiler keeps clear of what a reader w
 "anything": `not`, `if`, `unevaluatedProperties` and the like are passed over, alternatives (`anyOf`, `oneOf`) are kept
 side by side, what must hold together (`allOf`, `$ref` beside other keywords) is intersected. Any value that the schema
 accepts has a type that its place admits.
-Invariant: a place is immutable but for its cache, which has one entry for each set of schemas that can apply to a
-child: text from a model cannot make it grow.
+Invariant: a place is immutable but for its caches, which have one entry for each set of schemas that can apply to a
+child, and one for each declared key: text from a model cannot make them grow.
 Cost: a place is worked out once, when it is first reached; then it costs a look at the schemas that meet there.
 References may be circular: they are followed only when a value is really there. At most `_MOST` alternatives are kept
 apart.
@@ -56,12 +56,19 @@ _CHILDREN = frozenset({
 class Place:
     """One place: alternatives of schemas that hold together. `declared` is False where there is no schema at all."""
 
-    __slots__ = ("_branches", "_inner", "_root", "declared", "types")
+    __slots__ = (
+        "_branches", "_inner", "_items", "_keys", "_listed", "_members", "_others", "_root", "declared", "types",
+    )  # fmt: skip
 
     def __init__(self, branches: Iterable[_Branch], root: References, *, declared: bool = True) -> None:
         self._branches = tuple(branches)
         self._root = root
         self._inner: dict[tuple[int, ...], Place] = {}  # identities of the schemas that apply -> their place
+        self._keys: frozenset[str] | None = None  # those that are declared by name; found when first asked for
+        self._members: dict[str, Place] = {}  # of declared keys (to work one out anew took 4 us, for each key read)
+        self._others: Place | None = None  # of all other keys, where no pattern tells them apart
+        self._listed: int | None = None  # how many items have schemas of their own
+        self._items: dict[int, Place] = {}  # of these, and of the first that is like all that follow
         self.declared = declared
         self.types: Types = _types(self._branches)
 
@@ -73,11 +80,39 @@ class Place:
 
     def member(self, key: str) -> Place:
         """The place of the value under this key of an object here."""
+        found = self._members.get(key)
+        if found is not None:
+            return found
+        if self._keys is None:
+            self._keys = frozenset(
+                name for listed in self._stated("properties") if isinstance(listed, Mapping) for name in listed
+            )
+        if key in self._keys:
+            found = self._members[key] = self._member(key)
+        elif self._stated("patternProperties"):
+            found = self._member(key)
+        else:
+            found = self._others = self._others or self._member(key)
+        return found
+
+    def _member(self, key: str) -> Place:
         return self._deeper([_children(branch, "object", lambda part: _named(part, key)) for branch in self._branches])
 
     def item(self, index: int) -> Place:
         """The place of an element of an array here."""
-        return self._deeper([_children(branch, "array", lambda part: _item(part, index)) for branch in self._branches])
+        if self._listed is None:
+            listed = self._stated("prefixItems") + self._stated("items")
+            self._listed = max((len(items) for items in listed if isinstance(items, list)), default=0)
+        index = min(index, self._listed)
+        found = self._items.get(index)
+        if found is None:
+            children = [_children(branch, "array", lambda part: _item(part, index)) for branch in self._branches]
+            found = self._items[index] = self._deeper(children)
+        return found
+
+    def _stated(self, keyword: str) -> list[Any]:
+        """What any schema here has under a keyword."""
+        return [part[keyword] for branch in self._branches for part in branch if keyword in part]
 
     def _deeper(self, children: list[list[object]]) -> Place:
         """The place of a child, for each alternative given the schemas that hold for it."""
