@@ -44,12 +44,13 @@ class Move(NamedTuple):
 
 
 class Transition:
-    """`moves` is None when the one thread goes on with nothing fired: the common case, one test in the hot loop."""
+    """`moves` is None when the one thread goes on with nothing fired: the common case, one test in the hot loop.
+    `data` is the text that a token or a run of bytes reads; empty where a single symbol is read."""
 
-    __slots__ = ("moves", "state")
+    __slots__ = ("data", "moves", "state")
 
-    def __init__(self, state: State, moves: tuple[Move, ...] | None) -> None:
-        self.state, self.moves = state, moves
+    def __init__(self, state: State, moves: tuple[Move, ...] | None, data: bytes = b"") -> None:
+        self.state, self.moves, self.data = state, moves, data
 
 
 class State:
@@ -107,7 +108,7 @@ class State:
             if step.moves is not None:
                 moves = compose(moves, step.moves, at)
             state, at = step.state, at + width
-        return Transition(state, moves)
+        return Transition(state, moves, data)
 
     def leap(self, data: bytes, at: int) -> tuple[Transition, int] | None:
         """Past fixed text, if that is all that can follow and `data` goes on with two bytes of it or more.

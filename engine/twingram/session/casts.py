@@ -23,9 +23,9 @@ Source: RFC 8259 for JSON; the strict forms follow what tool servers agree on (d
 
 from __future__ import annotations
 
-import json
 import math
 import re
+from json.encoder import encode_basestring
 
 __all__ = ["Types", "cast_bare", "cast_raw", "cast_string", "document", "quote", "unescape", "unquote"]
 
@@ -40,8 +40,8 @@ _INTEGER = re.compile(r"([+-]?)([0-9]+)")
 _NUMBER = re.compile(r"([+-]?)([0-9]*)(\.?)([0-9]*)((?:[eE][+-]?[0-9]+)?)")
 _EXACT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
-quote = json.JSONEncoder(ensure_ascii=False).encode
-"""A string as JSON text."""
+quote = encode_basestring
+"""A string as JSON text, as `json.dumps` writes it with `ensure_ascii=False`."""
 
 
 # -- the two tables ----------------------------------------------------------------------------------------------------

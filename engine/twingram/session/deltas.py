@@ -8,7 +8,7 @@ Cost: `merge` is linear in the text that it joins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,20 +24,26 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Content:
     """Text of the answer."""
 
     kind: ClassVar[str] = "content"
     text: str
 
+    def __init__(self, text: str) -> None:
+        _set_content(self, text)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, init=False)
 class Reasoning:
     """Text of the thoughts before it."""
 
     kind: ClassVar[str] = "reasoning"
     text: str
+
+    def __init__(self, text: str) -> None:
+        _set_reasoning(self, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +56,17 @@ class CallStart:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class CallArguments:
     """The next piece of a call's arguments, as JSON text."""
 
     kind: ClassVar[str] = "call_arguments"
     index: int
     json: str
+
+    def __init__(self, index: int, json: str) -> None:
+        _set_index(self, index)
+        _set_json(self, json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,13 @@ class ParseError:
     text: str
     reason: str
 
+
+# The three that come with nearly every token are made the short way: what a frozen dataclass generates asks
+# `object.__setattr__` for each field and takes 0.05 to 0.1 us more.
+_set_content: Callable[[Content, str], None] = vars(Content)["text"].__set__
+_set_reasoning: Callable[[Reasoning, str], None] = vars(Reasoning)["text"].__set__
+_set_index: Callable[[CallArguments, int], None] = vars(CallArguments)["index"].__set__
+_set_json: Callable[[CallArguments, str], None] = vars(CallArguments)["json"].__set__
 
 Delta = Content | Reasoning | CallStart | CallArguments | CallEnd | ParseError
 

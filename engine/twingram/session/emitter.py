@@ -25,7 +25,7 @@ from ..limits import DEFAULT_LIMITS, Limits
 from ..schema.declared import Place
 from .arguments import Arguments
 from .casts import SPACE, cast_bare, cast_raw, cast_string, quote, unescape, unquote
-from .deltas import CallEnd, CallStart, Delta, ParseError
+from .deltas import CallArguments, CallEnd, CallStart, Content, Delta, ParseError, Reasoning
 from .output import Output
 from .scopes import BODIES, CLOSERS, LEAVES, PASSED_OVER, Scope, Sink, copied, find, leaf_text
 from .tools import Tools
@@ -123,6 +123,25 @@ class Emitter(Output):
         if self._sink and upto > self._sent:
             self._feed(text, upto, False)
         return self._taken()
+
+    def more(self, text: bytearray, upto: int) -> list[Delta]:
+        """`advance` where nothing has fired, as after most tokens. Plain text takes the short way: 0.4 us less."""
+        sent, sink = self._sent, self._sink
+        if not sink or upto <= sent:
+            return []
+        if upto > self._bound or sink == _ESCAPED:
+            return self.advance(text, (), upto)
+        try:
+            piece, self._sent = text[sent:upto].decode(), upto
+        except UnicodeDecodeError:  # half a character, or no character at all
+            return self.advance(text, (), upto)
+        if sink == _CONTENT:
+            piece = self._prose.content(piece)
+            return [Content(piece)] if piece else []
+        if sink == _REASONING:
+            piece = self._prose.reasoning(piece)
+            return [Reasoning(piece)] if piece else []
+        return [] if self._arguments is None else [CallArguments(self._arguments.index, quote(piece)[1:-1])]
 
     def finish(self, text: bytearray, upto: int, reason: str | None = None) -> list[Delta]:
         """The end of generation: what is open is incomplete. `reason` is the server's word for why it ended."""

@@ -58,6 +58,7 @@ class Parser:
         self._unfolded: list[Delta] = []  # deltas that the builder has not seen yet
         self._finished = False
         self._ended = False  # a stop token was read
+        self._stuck = False  # or no reading was left: what still comes is not read any more
         self._unread = bytearray()  # what came after no reading was left
         self._reason: str | None = None  # why the turn ended
 
@@ -73,57 +74,81 @@ class Parser:
 
     def feed_bytes(self, data: bytes) -> list[Delta]:
         """The next piece as UTF-8 bytes, which may be cut inside a character."""
-        if self._reader is None:
-            self._begin(Reader(self._text_machine().start, self._emitter))
-        elif self._binding is not None:
-            raise RequestError("this parser has been fed tokens; text and tokens cannot be mixed")
-        self._check_open()
-        assert self._reader is not None
+        reader = self._reader
+        if reader is None or self._binding is not None or self._finished:
+            reader = self._open_text()
         if self._unread:
             self._unread += data
             return []
-        read = _read(self._reader, data)
-        return self._given(self._reader.deltas() if read == len(data) else self._dead(data[read:]))
+        read = _read(reader, data)
+        return self._given(reader.deltas() if read == len(data) else self._dead(data[read:]))
+
+    def _open_text(self) -> Reader:
+        if self._reader is None:
+            self._reader = Reader(self._text_machine().start, self._emitter)
+        elif self._binding is not None:
+            raise RequestError("this parser has been fed tokens; text and tokens cannot be mixed")
+        self._check_open()
+        return self._reader
 
     def feed_tokens(self, ids: Iterable[int]) -> list[Delta]:
         """The next token ids. What follows a stop token is ignored."""
+        reader = self._reader
+        if reader is None or self._binding is None or self._finished:
+            reader = self._open_tokens()
+        tokens, unfolded = iter(ids), self._unfolded
+        out: list[Delta] = []
+        while not self._stuck:
+            unknown = reader.known(tokens)
+            if unknown is None:
+                deltas = reader.deltas()
+                if out:
+                    deltas = merge(out + deltas)
+                unfolded += deltas
+                return deltas
+            out += self._token(int(unknown), reader)
+        for token in tokens:
+            out += self._late(int(token))
+        return self._given(merge(out))
+
+    def _open_tokens(self) -> Reader:
         if self._reader is None:
             if self._token_machine is None:
                 raise RequestError("a parser that is fed tokens needs vocabulary=")
             machine, self._binding = self._token_machine()
-            self._begin(Reader(machine.start, self._emitter))
+            self._reader = Reader(machine.start, self._emitter)
         elif self._binding is None:
             raise RequestError("this parser has been fed text; text and tokens cannot be mixed")
         self._check_open()
-        reader, binding = self._reader, self._binding
-        assert reader is not None
-        assert binding is not None
-        out: list[Delta] = []
-        for token in ids:
-            known = None if self._ended or self._unread else reader.state.pieces.get(token)
-            if known is not None:  # seen before at this state: the hot path, 0.5 us
-                reader.follow(known, binding.text(token))
-            elif not self._ended:
-                out += self._token(int(token), reader, binding)
-        if not self._unread and not self._ended:
-            out += reader.deltas()
-        return self._given(out if len(out) < 2 else merge(out))
+        return self._reader
 
-    def _token(self, token: int, reader: Reader, binding: TokenBinding) -> list[Delta]:
+    def _token(self, token: int, reader: Reader) -> list[Delta]:
+        """A token that is new at this state, or ends the turn."""
+        binding = self._binding
+        assert binding is not None
         if token in binding.stops:
-            self._ended = True
+            self._ended = self._stuck = True
             return self._close(None)
         data = binding.text(token)
-        if self._unread:
-            self._unread += data
-            return []
         if not data:
             return []
         transition = binding.transition(reader.state, token)
         if transition is None:
             read = reader.read(data) if binding.symbol(token) is None else 0
             return self._dead(data[read:])
-        reader.follow(transition, data)
+        reader.follow(transition)
+        return []
+
+    def _late(self, token: int) -> list[Delta]:
+        """A token where nothing is read any more. What follows a stop token is ignored."""
+        binding = self._binding
+        assert binding is not None
+        if self._ended:
+            return []
+        if token in binding.stops:
+            self._ended = True
+            return self._close(None)
+        self._unread += binding.text(token)
         return []
 
     def finish(self, reason: str | None = None) -> list[Delta]:
@@ -131,7 +156,7 @@ class Parser:
         if self._finished:
             return []
         if self._reader is None:
-            self._begin(Reader(self._text_machine().start, self._emitter))
+            self._reader = Reader(self._text_machine().start, self._emitter)
         self._finished, self._reason = True, reason
         return self._given([] if self._ended else self._close(reason))
 
@@ -153,9 +178,6 @@ class Parser:
         reason = "unreadable" if self._unread else self._reason
         return ledger.spans(self._reader.text, self._reader.tags(), reason, len(self._unread))
 
-    def _begin(self, reader: Reader) -> None:
-        self._reader = reader
-
     def _check_open(self) -> None:
         if self._finished:
             raise RequestError("this parser is finished; make a new one for the next turn")
@@ -164,6 +186,7 @@ class Parser:
         """No reading is left and the grammar knows no way to go on: the rest of the turn is an error."""
         assert self._reader is not None
         self._unread += rest
+        self._stuck = True
         return self._reader.finish("unreadable")
 
     def _close(self, reason: str | None) -> list[Delta]:
@@ -183,7 +206,7 @@ def _read(reader: Reader, data: bytes) -> int:
     if len(data) <= _PIECE:
         transition = _piece(reader, data)
         if transition is not None:
-            reader.follow(transition, data)
+            reader.follow(transition)
             return len(data)
     return reader.read(data)
 

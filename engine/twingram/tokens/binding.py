@@ -89,8 +89,9 @@ class TokenBinding:
     def _transition(self, state: State, token: int) -> Transition | None:
         symbol = self._symbols.get(token)
         if symbol is not None:
-            return state.step(symbol)
-        data = self.vocabulary.token_bytes(token)
+            step = state.step(symbol)
+            return None if step is None else Transition(step.state, step.moves, self.text(token))
+        data = self.text(token)
         if not data or (self.vocabulary.is_special(token) and not self.spelt):
             return None
         return state.run(data)
