@@ -74,6 +74,7 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    judging: float = 0.0  # seconds of all instances together
     memory: int = 0
     size: int = 0  # of the schema as JSON
     hollow: bool = False  # no instance is a valid object, so that nothing is lost if it is refused
@@ -151,8 +152,10 @@ def judge(row: Row, name: str) -> Outcome:
         into = {"narrowed": out.narrowed, "relaxed": out.relaxed}.get(finding.status)
         if into is not None:
             into.append(f"{finding.keyword}: {finding.reason} at {finding.path}")
+    begin = time.process_time()
     for at, (data, label) in enumerate(row.tests):
         _instance(out, constraint, row, at, data, label)
+    out.judging = time.process_time() - begin
     return out
 
 
@@ -241,8 +244,9 @@ def _accepts(constraint: tg.Constraint, text: str) -> bool:
 # -- many rows ---------------------------------------------------------------------------------------------------------
 
 
-def _work(row: Row) -> list[Outcome]:
-    return [judge(row, name) for name in FORMATS]
+def _work(numbered: tuple[int, Row]) -> tuple[int, list[Outcome]]:
+    number, row = numbered
+    return number, [judge(row, name) for name in FORMATS]
 
 
 def _ready() -> None:
@@ -252,10 +256,11 @@ def _ready() -> None:
 
 
 def run(rows: Sequence[Row], processes: int) -> list[Outcome]:
-    """Judge all rows in parallel."""
-    with multiprocessing.Pool(processes, initializer=_ready, maxtasksperchild=40) as pool:
-        results = tqdm(pool.imap(_work, rows, chunksize=8), total=len(rows), unit="schema", file=sys.stderr)
-        return [outcome for outcomes in results for outcome in outcomes]
+    """Judge all rows in parallel; outcomes in the order of the rows."""
+    with multiprocessing.Pool(processes, initializer=_ready, maxtasksperchild=100) as pool:
+        judged = pool.imap_unordered(_work, enumerate(rows), chunksize=4)
+        results = sorted(tqdm(judged, total=len(rows), unit="schema", file=sys.stderr), key=lambda each: each[0])
+        return [outcome for _, outcomes in results for outcome in outcomes]
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------

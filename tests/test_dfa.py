@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from twingram.automaton.dfa import NEVER, Dfa, concat, difference, from_draft, intersect, literal, literals, union
 from twingram.automaton.kept import kept
-from twingram.automaton.lengths import CharacterSteps, WordLengths
+from twingram.automaton.lengths import WordLengths
 from twingram.automaton.regex import parse, pattern_dfa, terminal_dfa
 from twingram.automaton.regions import any_text, exclude_dfa, parse_region, until_dfa
 from twingram.automaton.runs import Draft, merge_runs, row_of
@@ -346,8 +346,7 @@ def test_threads_share_lengths() -> None:
     dfa = pattern_dfa("^(?:[a-z]{3}|[0-9]{5})*$")
     want = dfa.lengths(1, 400)
     for _ in range(5):
-        state = CharacterSteps(dfa.runs, dfa.accept, dfa.boundary)
-        shared = WordLengths(state, 1)
+        shared = WordLengths(dfa.runs, dfa.accept, dfa.boundary)
         with ThreadPoolExecutor(4) as pool:
-            answers = list(pool.map(shared.upto, [400, 3, 399, 200] * 4))
+            answers = list(pool.map(shared.upto, [1] * 16, [400, 3, 399, 200] * 4))
         assert answers == [want & ((2 << limit) - 1) for limit in [400, 3, 399, 200] * 4]

@@ -45,6 +45,17 @@ EXACT: list[tuple[Any, list[Any], list[Any]]] = [
     ({"oneOf": [{"minimum": 2}, {"maximum": 5}], "type": "integer"}, [1, 6], [2, 5]),
     ({"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "type": "object"},
      [{"a": 1}, {"b": 1}], [{}, {"a": 1, "b": 1}]),
+    (  # what stands beside the options tells them apart
+        {"type": "object", "required": ["k"], "oneOf": [
+            {"properties": {"k": {"const": n}, "v": {"additionalProperties": {"type": t}}}}
+            for n, t in enumerate(("null", "string"))]},
+        [{"k": 0}, {"k": 1}], [{"k": 2}, {}],
+    ),
+    (
+        {"properties": {"k": {"enum": [0, 1]}}, "dependentSchemas": {"k": {"oneOf": [
+            {"properties": {"k": {"enum": [n]}, "v": {"type": t}}} for n, t in enumerate(("null", "string"))]}}},
+        [{"k": 0, "v": None}, {"k": 1, "v": "a"}, {"v": 3}], [{"k": 0, "v": "a"}, {"k": 2}],
+    ),
     ({"dependentRequired": {"a": ["b"], "b": ["c"]}}, [{}, {"c": 1}, {"a": 1, "b": 1, "c": 1}], [{"a": 1}, {"b": 1}]),
     ({"dependencies": {"a": ["b"], "c": {"required": ["d"]}}, "$schema": DRAFT_7},
      [{"a": 1, "b": 2}, {"d": 0, "c": 0}], [{"a": 1}, {"c": 0}]),

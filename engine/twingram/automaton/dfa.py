@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ..errors import LimitExceeded
 from ..limits import DEFAULT_LIMITS, Limits
-from .lengths import CharacterSteps, WordLengths
+from .lengths import WordLengths
 from .minimize import minimize
 from .runs import EMPTY_DRAFT, Draft, Row, Run, merge_runs, number, overlay, pair_runs
 
@@ -57,7 +57,7 @@ class Dfa:
     """One minimal byte automaton. Read its attributes; never write them."""
 
     __slots__ = (
-        "__weakref__", "_lengths", "_steps", "_table", "accept", "boundary", "first", "key", "rows", "runs", "shortest",
+        "__weakref__", "_lengths", "_table", "accept", "boundary", "first", "key", "rows", "runs", "shortest",
         "start",
     )  # fmt: skip
 
@@ -85,8 +85,7 @@ class Dfa:
         self.first = tuple(firsts)
         self.shortest = _shortest(self.runs, self.accept)
         self._table: NDArray[np.generic] | None = None
-        self._steps: CharacterSteps | None = None
-        self._lengths: dict[int, WordLengths] = {}  # state -> its answers so far
+        self._lengths: WordLengths | None = None
 
     @property
     def table(self) -> NDArray[np.generic]:
@@ -109,12 +108,10 @@ class Dfa:
         """Bit n set if some accepted continuation holds exactly n further characters, for n <= limit."""
         if limit < 0 or not state:
             return 0
-        known = self._lengths.get(state)
+        known = self._lengths
         if known is None:
-            if self._steps is None:
-                self._steps = CharacterSteps(self.runs, self.accept, self.boundary)
-            known = self._lengths.setdefault(state, WordLengths(self._steps, state))
-        return known.upto(limit)
+            known = self._lengths = WordLengths(self.runs, self.accept, self.boundary)
+        return known.upto(state, limit)
 
     def memory_usage(self) -> int:
         """Bytes held, shared rows counted once."""

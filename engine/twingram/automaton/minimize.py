@@ -22,6 +22,8 @@ from .runs import EMPTY_DRAFT, Draft, Row, merge_runs, number
 
 __all__ = ["minimize"]
 
+_ANY = 0  # stands for "whatever the targets are": no live state leads to the dead one by a run
+
 
 def minimize(draft: Draft) -> Draft:
     """The smallest equal automaton, trimmed and in canonical order."""
@@ -115,7 +117,7 @@ class _Merged:
         self.rows: list[Row] = [()]
         self.accept, self.boundary = [0], [0]
         self._register: dict[tuple[Row, int, int], int] = {}
-        self._cyclic: dict[tuple[int, int, int], list[int]] = {}  # (accept, boundary, shortest) -> final states
+        self._cyclic: dict[tuple[int, ...], list[int]] = {}  # (marks of a state, a target of its) -> such final states
 
     def add(self, state: int) -> None:
         """A state on no cycle."""
@@ -143,7 +145,9 @@ class _Merged:
             for block, state in local.items():
                 row = merge_runs([(low, high, known.get(t, t)) for low, high, t in rows[block]])
                 self._name(row, self.draft.accept[state], self.draft.boundary[state])
-                self._cyclic.setdefault(self._marks(state), []).append(known[block])
+                marks = self._marks(state)
+                for target in {_ANY, *(target for _, _, target in row)}:
+                    self._cyclic.setdefault((*marks, target), []).append(known[block])
         for state in component:
             self.names[state] = known[blocks[state]]
 
@@ -178,12 +182,26 @@ class _Merged:
 
     def _find(self, local: dict[int, int], rows: dict[int, Row]) -> dict[int, int] | None:
         """The final states that equal these blocks, if there are any: block -> final state."""
-        block, state = next(iter(local.items()))
-        for candidate in self._cyclic.get(self._marks(state), ()):
+        block, candidates = self._likely(local, rows)
+        for candidate in candidates:
             found = self._walk(block, candidate, local, rows)
             if found is not None:
                 return found
         return None
+
+    def _likely(self, local: dict[int, int], rows: dict[int, Row]) -> tuple[int, Sequence[int]]:
+        """A block and the final states that it may equal, as few as can be told from one target that is final."""
+        found: tuple[int, Sequence[int]] | None = None
+        for block, state in local.items():
+            marks = self._marks(state)
+            for target in {_ANY, *(target for _, _, target in rows[block] if target > 0)}:
+                candidates = self._cyclic.get((*marks, target), ())
+                if found is None or len(candidates) < len(found[1]):
+                    found = block, candidates
+                if len(candidates) < 2:
+                    return block, candidates
+        assert found is not None
+        return found
 
     def _walk(self, block: int, final: int, local: dict[int, int], rows: dict[int, Row]) -> dict[int, int] | None:
         known = {block: final}

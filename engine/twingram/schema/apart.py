@@ -31,18 +31,21 @@ def apart(left: Branch, right: Branch, direct: Direct, levels: int = _LEVELS) ->
 
 
 def contradicts(branch: Branch) -> bool:
-    """Whether surely no value satisfies the branch: what it admits of types, or what it requires and forbids."""
-    if not admitted(branch):
+    """Whether surely no value satisfies the branch: what it admits of types, or of members that it requires."""
+    types = _types(branch)
+    if not types:
         return True
-    if admitted(branch) != {"object"}:
-        return False
-    forbidden = {
-        name
-        for schema, _ in branch
-        for name, child in _mapping(schema.get("properties")).items()
-        if child is False
-    }
-    return bool(forbidden) and not forbidden.isdisjoint(_required(branch))
+    return types == {"object"} and any(_impossible(branch, name) for name in _required(branch))
+
+
+def _impossible(branch: Branch, name: str) -> bool:
+    """Whether the schemas of a member that are listed exclude each other by type or by value."""
+    rows = (_mapping(schema.get("properties")) for schema, _ in branch)
+    children = [listed[name] for listed in rows if name in listed]
+    if any(child is False for child in children):
+        return True
+    member = tuple(Placed(child, "") for child in children if isinstance(child, Mapping))
+    return len(member) > 1 and (not _types(member) or _values(member) == frozenset())
 
 
 def _types(branch: Branch) -> frozenset[str]:
@@ -56,11 +59,14 @@ def _types(branch: Branch) -> frozenset[str]:
 
 
 def _values(branch: Branch) -> frozenset[Any] | None:
+    """The values that all of the schemas list which list any."""
+    together: frozenset[Any] | None = None
     for schema, _ in branch:
         values = listed_values(schema)
         if values is not None:
-            return frozenset(canonical(value) for value in values)
-    return None
+            mine = frozenset(canonical(value) for value in values)
+            together = mine if together is None else together & mine
+    return together
 
 
 def _by_member(left: Branch, right: Branch, direct: Direct, levels: int) -> bool:

@@ -33,6 +33,7 @@ from .stated import ALL_TYPES, Branch, declared_types
 __all__ = ["Resolver"]
 
 _MOST = 256
+_MOST_NESTED = 120  # combinators inside one another at one place
 _WORK = 20_000  # schemas looked at for one place
 _OPTION = ""  # among the followed references: the way led through an option, which may be left out
 _MOST_TOGETHER = 4  # options of an `anyOf` of which every set is tried, where it matters which ones hold
@@ -45,20 +46,32 @@ class Resolver:
     """Branches of the schemas of one document."""
 
     def __init__(self, document: Any, report: Report, limits: Limits) -> None:
-        self._report, self._depth = report, limits.schema_depth
+        self._report, self._depth = report, min(limits.schema_depth, _MOST_NESTED)
         self.references = References(document)
         self.blocked: Refusal | None = None  # why the last place has no branch, if a reference is to blame
         self._work = 0
         self._together = False  # whether it matters which options of an `anyOf` hold at once
         self._unknown = False  # whether a reference was met that is not followed
+        self._beside: Branch = ()  # schemas that hold together with the one at hand, whichever alternatives are taken
         self._made: dict[tuple[int, str], tuple[Any, Options | None]] = {}  # (schema, why) -> it, what follows from it
 
     def branches(self, schemas: Sequence[Placed]) -> list[Branch]:
         """The alternatives of schemas that hold together."""
         found: list[Branch] = [()]
-        self._work, self.blocked = 0, None
-        for placed in schemas:
-            found = self._both(found, self._expand(placed, frozenset(), 0), placed.path, "allOf")
+        self._work, self.blocked, self._beside = 0, None, ()
+        for placed, part in zip(schemas, self._together_with(schemas, frozenset(), 0), strict=True):
+            found = self._both(found, part, placed.path, "allOf")
+        return found
+
+    def _together_with(self, places: Sequence[Placed], followed: frozenset[str], depth: int) -> list[list[Branch]]:
+        """The alternatives of each of several schemas that hold together."""
+        before = self._beside
+        found = []
+        for place in places:
+            others = (each for each in places if each is not place and isinstance(each.schema, Mapping))
+            self._beside = (*before, *others)
+            found.append(self._expand(place, followed, depth))
+        self._beside = before
         return found
 
     def _expand(self, placed: Placed, followed: frozenset[str], depth: int) -> list[Branch]:
@@ -89,6 +102,7 @@ class Resolver:
 
     def _combined(self, placed: Placed, followed: frozenset[str], depth: int) -> list[Branch]:
         schema, path = placed
+        before, self._beside = self._beside, (*self._beside, placed)
         found: list[Branch] = [(placed,)]
         for keyword in _REFERENCES:
             if keyword in schema:
@@ -104,6 +118,7 @@ class Resolver:
                 for row in self._follows(placed, keyword):
                     some = [self._expand(Placed(each, f"{path}.{keyword}"), followed, depth + 1) for each in row]
                     found = self._both(found, [branch for part in some for branch in part], path, keyword)
+        self._beside = before
         return found
 
     def _readable(self, placed: Placed) -> Placed:
@@ -152,9 +167,9 @@ class Resolver:
         if keyword != "allOf":
             followed |= {_OPTION}
         places = [Placed(option, f"{path}.{keyword}[{index}]") for index, option in enumerate(listed)]
-        parts = [self._expand(place, followed, depth) for place in places]
         if keyword == "allOf":
-            return parts
+            return self._together_with(places, followed, depth)
+        parts = [self._expand(place, followed, depth) for place in places]
         if keyword == "oneOf":
             parts = self._exactly_one(placed, places, parts, followed, depth)
         elif self._together:
@@ -181,11 +196,11 @@ class Resolver:
         self, placed: Placed, places: Sequence[Placed], parts: list[list[Branch]], followed: frozenset[str], depth: int
     ) -> list[list[Branch]]:
         """For each option its alternatives without those of the options that it does not exclude by itself."""
-        found = list(parts)
+        found, here = list(parts), self._beside
         for index, part in enumerate(parts):
             for other, place in enumerate(places):
                 if other == index or all(
-                    apart(left, right, self.direct) for left in part for right in parts[other]
+                    apart((*here, *left), (*here, *right), self.direct) for left in part for right in parts[other]
                 ):
                     continue
                 away = self._away(place, followed, depth)
