@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import twingram as tg
-from twingram.automaton import expression
+from twingram.automaton import expression, interning
 from twingram.automaton.dfa import literal as literal_dfa
 from twingram.automaton.expression import literal, seq, text
 from twingram.automaton.machine import State
@@ -203,7 +203,7 @@ def test_an_expression_is_one_object() -> None:
         assert all(other[at] is one for other in found for at, one in enumerate(found[0]))
         del found
     gc.collect()
-    assert not any(key[1] in words for key in list(expression._TABLE) if key[0] is expression.Literal)
+    assert not any(key[1] in words for key in list(interning._TABLE) if key[0] is expression.Literal)
 
 
 def test_distances_are_never_seen_half_done() -> None:

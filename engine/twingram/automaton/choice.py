@@ -25,15 +25,19 @@ __all__ = ["alt", "maybe", "slices", "words"]
 class Alt(Expr):
     """One of several, in order of preference."""
 
-    __slots__ = ("items",)
+    __slots__ = ("items", "nesting", "nesting_least")
 
     def __init__(self, items: tuple[Expr, ...]) -> None:
         self.items = items
+        self.nesting, self.nesting_least = _nesting(items)
 
     def parts(self) -> tuple[Expr, ...]:
         return self.items
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
+        return min(of(item) for item in self.items)
+
+    def climb(self, of: Callable[[Expr], int]) -> int:
         return min(of(item) for item in self.items)
 
     def _find_heads(self) -> tuple[Head, ...]:
@@ -64,6 +68,10 @@ def alt(items: Iterable[Expr]) -> Expr:
         return grouped[0]
     found: Expr = intern(Alt, tuple(grouped))
     return found
+
+
+def _nesting(items: Sequence[Expr]) -> tuple[int, int]:
+    return max(item.nesting for item in items), min(item.nesting_least for item in items)
 
 
 def _split(expr: Expr) -> tuple[Expr, Expr]:
@@ -99,10 +107,11 @@ def _factored(items: Sequence[Expr]) -> list[Expr]:
 class Table:
     """The literals of a trie, sorted, each with what follows it. Equal ones are one object while it is in use."""
 
-    __slots__ = ("__weakref__", "entries")
+    __slots__ = ("__weakref__", "entries", "nesting")
 
     def __init__(self, entries: Sequence[tuple[bytes, Expr]]) -> None:
         self.entries = tuple(entries)
+        self.nesting = _nesting([tail for _, tail in entries])
 
     @classmethod
     def of(cls, entries: Sequence[tuple[bytes, Expr]]) -> Table:
@@ -124,11 +133,12 @@ class Words(Leaf):
     `entries` are sorted by their bytes; this node is the slice `low:high`, of which the first `depth` bytes are read.
     """
 
-    __slots__ = ("_children", "depth", "entries", "first", "high", "low", "table")
+    __slots__ = ("_children", "depth", "entries", "first", "high", "low", "nesting", "nesting_least", "table")
 
     def __init__(self, table: Table, low: int, high: int, depth: int) -> None:
         self.table, self.low, self.high, self.depth = table, low, high, depth
         self.entries = table.entries
+        self.nesting, self.nesting_least = table.nesting
         self._children: dict[int, tuple[int, int]] = slices(self.entries, low, high, depth)
         self.first = sum(1 << byte for byte in self._children)
 
@@ -137,6 +147,9 @@ class Words(Leaf):
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return min(spell(word[self.depth :]) + of(tail) for word, tail in self.entries[self.low : self.high])
+
+    def climb(self, of: Callable[[Expr], int]) -> int:
+        return min(of(tail) for _, tail in self.entries[self.low : self.high])
 
     def after(self, sym: int) -> Expr:
         low, high = self._children[sym]

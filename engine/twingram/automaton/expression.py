@@ -27,7 +27,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from .dfa import Dfa
 from .interning import intern
-from .tags import Tag, close_tag
+from .tags import LEVEL, Tag, close_tag
 
 __all__ = [
     "EMPTY",
@@ -56,12 +56,18 @@ Head: TypeAlias = "tuple[tuple[Tag, ...], Leaf | None, Expr]"
 class Expr:
     """Base of all expressions. Compare with `is`."""
 
-    __slots__ = ("__weakref__", "_heads", "_shortest", "derived")
+    __slots__ = ("__weakref__", "_heads", "_peak", "_shortest", "derived")
 
     _heads: tuple[Head, ...] | None
     _shortest: int
+    _peak: int  # see depth.py
     derived: dict[int, Any] | None  # symbol -> readings; see derivative.py
     joins: ClassVar[bool] = False  # whether it is made of expressions and nothing else
+
+    # Containers that are open here: closing tags in the spine, on the way that has most of them and on that which has
+    # fewest. They differ only where a text is read in two ways, as a container and as mere text.
+    nesting: int = 0
+    nesting_least: int = 0
 
     def heads(self) -> tuple[Head, ...]:
         """The ordered ways to begin, computed once."""
@@ -85,8 +91,12 @@ class Expr:
         return tail
 
     def parts(self) -> tuple[Expr, ...]:
-        """The expressions that `shortest` is made from."""
+        """The expressions that `shortest` and `climb` are made from."""
         return ()
+
+    def climb(self, of: Callable[[Expr], int]) -> int:
+        """The fewest containers that are open at once on some way to the end; `of` gives that of a part."""
+        return 0
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         """The shortest completion: `of` gives that of a part, `spell` the cost of fixed bytes."""
@@ -147,6 +157,9 @@ class Nothing(Expr):
 
     def _find_heads(self) -> tuple[Head, ...]:
         return ()
+
+    def climb(self, of: Callable[[Expr], int]) -> int:
+        return INFINITE
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return INFINITE
@@ -251,16 +264,20 @@ def text(dfa: Dfa, state: int | None = None, symbols: int = 0) -> Expr:
 class Mark(Expr):
     """A tag: zero width."""
 
-    __slots__ = ("tag",)
+    __slots__ = ("nesting", "nesting_least", "tag")
 
     def __init__(self, tag: Tag) -> None:
         self.tag = tag
+        self.nesting = self.nesting_least = int(tag in _NESTING)
 
     def _find_heads(self) -> tuple[Head, ...]:
-        return (((self.tag,), None, EMPTY),)
+        return ((() if self.tag is LEVEL else (self.tag,), None, EMPTY),)
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return 0
+
+    def climb(self, of: Callable[[Expr], int]) -> int:
+        return self.nesting
 
     def __repr__(self) -> str:
         return f"<{self.tag!r}>"
@@ -271,28 +288,29 @@ def mark(tag: Tag) -> Expr:
     return found
 
 
-_NESTING = frozenset({close_tag("object"), close_tag("array")})
+_NESTING = frozenset({close_tag("object"), close_tag("array"), LEVEL})
 
 
 class Seq(Expr):
-    """`head`, then `tail`. `nesting` counts the containers that are open here: their closing tags in the spine."""
+    """`head`, then `tail`."""
 
-    __slots__ = ("head", "nesting", "tail")
+    __slots__ = ("head", "nesting", "nesting_least", "tail")
 
     joins = True
 
     def __init__(self, head: Expr, tail: Expr) -> None:
         self.head, self.tail = head, tail
-        inner = isinstance(tail, Mark) and tail.tag in _NESTING
-        self.nesting: int = tail.nesting if isinstance(tail, Seq) else int(inner)
-        if isinstance(head, Mark) and head.tag in _NESTING:
-            self.nesting += 1
+        here = head.nesting if isinstance(head, Mark) else 0
+        self.nesting, self.nesting_least = tail.nesting + here, tail.nesting_least + here
 
     def parts(self) -> tuple[Expr, ...]:
         return (self.head, self.tail)
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return of(self.head) + of(self.tail)
+
+    def climb(self, of: Callable[[Expr], int]) -> int:
+        return max(of(self.head) + self.tail.nesting_least, of(self.tail))
 
     def _find_heads(self) -> tuple[Head, ...]:
         # Walk down to the first part that is not nullable, then build upwards: long runs of optional parts do not
@@ -365,6 +383,9 @@ class Repeat(Expr):
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return self.low * of(self.body) if self.low else 0
 
+    def climb(self, of: Callable[[Expr], int]) -> int:
+        return of(self.body) if self.low else 0
+
     def _find_heads(self) -> tuple[Head, ...]:
         again = repeat(self.body, max(0, self.low - 1), self.high if self.high >= INFINITE else self.high - 1)
         inner = self.body.heads()
@@ -394,11 +415,11 @@ def hoist(expr: Expr) -> tuple[tuple[Tag, ...], Expr]:
     """Split off the tags that stand first in any case: they fire at once."""
     tags: list[Tag] = []
     while True:
-        if isinstance(expr, Mark):
-            tags.append(expr.tag)
+        head = expr.head if isinstance(expr, Seq) else expr
+        if not isinstance(head, Mark):
+            return tuple(tags), expr
+        if head.tag is not LEVEL:
+            tags.append(head.tag)
+        if not isinstance(expr, Seq):
             return tuple(tags), EMPTY
-        if isinstance(expr, Seq) and isinstance(expr.head, Mark):
-            tags.append(expr.head.tag)
-            expr = expr.tail
-            continue
-        return tuple(tags), expr
+        expr = expr.tail

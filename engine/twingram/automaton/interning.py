@@ -54,7 +54,7 @@ def intern(cls: type[Any], *parts: Any) -> Any:
         if found is not None:
             return found
     made = cls(*parts)
-    made._heads, made._shortest, made.derived = None, -1, None
+    made._heads, made._shortest, made._peak, made.derived = None, -1, -1, None
     with _LOCK:
         entry = _TABLE.get(key)
         found = entry() if entry is not None else None

@@ -25,8 +25,9 @@ from typing import NamedTuple
 from ..caches import charge, watch
 from ..limits import DEFAULT_LIMITS, Limits
 from .choice import alt
+from .depth import Depth
 from .derivative import derive
-from .expression import EMPTY, Expr, Literal, Seq, hoist, literal, seq
+from .expression import EMPTY, NOTHING, Expr, Literal, Seq, hoist, literal, seq
 from .tags import COMMIT, Tag
 
 __all__ = ["Fired", "Machine", "Move", "State", "Transition"]
@@ -149,7 +150,7 @@ def compose(
 class Machine:
     """The states reachable from one start expression."""
 
-    __slots__ = ("__weakref__", "_states", "deepest", "epoch", "limits", "ordered", "recovery", "start", "widths")
+    __slots__ = ("__weakref__", "_states", "depth", "epoch", "limits", "ordered", "recovery", "start", "widths")
 
     def __init__(
         self,
@@ -158,15 +159,15 @@ class Machine:
         widths: tuple[int, ...] = (),
         recovery: Callable[[tuple[Expr, ...]], tuple[int, Tag, Expr]] | None = None,
         limits: Limits = DEFAULT_LIMITS,
-        deepest: int | None = None,
+        depth: Depth | None = None,
         ordered: bool = True,
     ) -> None:
         """`ordered`: readings have an order of preference, and only `Limits.threads` of them are kept; else, where all
         text has one reading only, none is lost. `widths[k]`: length in bytes of marker k's text. `recovery`: see
-        `grammar.recovery`; None for masks. `deepest`: how many containers may be open; one more than is read by
+        `grammar.recovery`; None for masks. `depth`: how many containers may be open; one more than is read by
         default, so that the reader sees it and says which limit it is."""
         self.limits, self.recovery, self.widths, self.epoch = limits, recovery, widths, 0
-        self.deepest = limits.depth + 1 if deepest is None else deepest
+        self.depth = Depth(limits.depth + 1) if depth is None else depth
         self.ordered = ordered
         self._states: dict[tuple[Expr, ...], State] = {}
         self.start = self.state((start,))
@@ -222,11 +223,13 @@ class Machine:
     ) -> list[tuple[Expr, int, tuple[Fired, ...]]]:
         out: list[tuple[Expr, int, tuple[Fired, ...]]] = []
         width = self.width(sym)
-        deepest = self.deepest
+        calm = self.depth.calm
         for source, thread in threads:
             for early, late, rest in derive(thread, sym):
-                if isinstance(rest, Seq) and rest.nesting > deepest:
-                    continue
+                if rest.nesting > calm:
+                    rest = self.depth.cut(rest)
+                    if rest is NOTHING:
+                        continue
                 fired = (*((tag, 0) for tag in early), *((tag, width) for tag in late)) if early or late else ()
                 out.append((rest, source, fired))
                 if COMMIT in late or COMMIT in early:

@@ -13,7 +13,7 @@ Cost: a state costs the depth of the trie, not the number of keys; measured 0.1 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from .choice import alt, slices
 from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, literal, seq
@@ -120,6 +120,12 @@ class Members(Expr):
             total += more * of(template.before) + _cheapest(template, ~(self.used | owed), more, of, spell)
         return min(INFINITE, total + of(template.separator) * max(0, count + more - (not self.begun)))
 
+    def climb(self, of: Callable[[Expr], int]) -> int:
+        template = self.template
+        owed, more = template.missing(self.used, self.written)
+        needed = max([of(tail) for bit, (_, tail) in enumerate(template.entries) if owed >> bit & 1], default=0)
+        return max(needed, _lowest(template, ~(self.used | owed), more, of)) if more else needed
+
     def _find_heads(self) -> tuple[Head, ...]:
         template, ways = self.template, []
         usable = template.usable(self.used, self.written)
@@ -171,6 +177,16 @@ class KeyStep(Leaf):
                 best = min(best, spell(key[self.depth :]) + of(tail) + others)
         return best
 
+    def climb(self, of: Callable[[Expr], int]) -> int:
+        template, best = self.template, INFINITE
+        entries, owed = template.entries, template.required & ~self.used
+        needed = max([of(tail) for bit, (_, tail) in enumerate(entries) if owed >> bit & 1], default=0)
+        for bit in range(self.low, self.high):
+            if self.usable >> bit & 1:
+                others = needed if template.tally is None else self._members(bit).climb(of)
+                best = min(best, max(of(entries[bit][1]), others))
+        return best
+
     def after(self, sym: int) -> Expr:
         low, high = self._children[sym]
         if high - low == 1:
@@ -212,13 +228,44 @@ def _needed_parts(template: ObjectTemplate) -> tuple[Expr, ...]:
 def _cheapest(
     template: ObjectTemplate, open_keys: int, count: int, of: Callable[[Expr], int], spell: Callable[[bytes], int]
 ) -> int:
-    """The cost of `count` more members, those that cost least; of all of them where one may ask for others."""
-    costs = [spell(key) + of(tail) for bit, (key, tail) in enumerate(template.entries) if open_keys >> bit & 1]
-    if template.tally is not None and any(template.tally.needs):
-        return sum(costs) + (0 if template.free is NOTHING else of(template.free) * count)
-    if template.free is not NOTHING:
-        costs += [of(template.free)] * count
-    return sum(sorted(costs)[:count]) if len(costs) >= count else INFINITE
+    """The cost of `count` more members, those that cost least, with all that these ask for."""
+    costs = {bit: spell(key) + of(tail) for bit, (key, tail) in enumerate(template.entries) if open_keys >> bit & 1}
+    return sum(_picked(template, costs, count, of, sum))
+
+
+def _lowest(template: ObjectTemplate, open_keys: int, count: int, of: Callable[[Expr], int]) -> int:
+    """The peak of `count` more members, those that need least, with all that these ask for."""
+    peaks = {bit: of(tail) for bit, (_, tail) in enumerate(template.entries) if open_keys >> bit & 1}
+    return max(_picked(template, peaks, count, of, max))
+
+
+def _picked(
+    template: ObjectTemplate,
+    costs: dict[int, int],
+    count: int,
+    of: Callable[[Expr], int],
+    together: Callable[[Iterable[int]], int],
+) -> list[int]:
+    """The costs of `count` more members or some more: the cheapest first, each together with those that it asks for.
+    `costs` are those of the keys that may be written."""
+    free = [] if template.free is NOTHING else [of(template.free)] * count
+    tally = template.tally
+    if tally is None or not any(tally.needs):
+        found = sorted([*costs.values(), *free])[:count]
+        return found if len(found) == count else [INFINITE]
+    picked: dict[int, int] = {}
+    while len(picked) < count:
+        groups = [
+            [each for each in costs if each not in picked and (1 << bit | tally.needs[bit]) >> each & 1]
+            for bit in costs if bit not in picked
+        ]  # fmt: skip
+        best = min(groups, key=lambda group: together(costs[bit] for bit in group), default=None)
+        if free and (best is None or free[0] <= together(costs[bit] for bit in best)):
+            return [*picked.values(), *free[len(picked) :]]
+        if best is None:
+            return [INFINITE]
+        picked.update({bit: costs[bit] for bit in best})
+    return list(picked.values())
 
 
 def members(template: ObjectTemplate) -> Expr:

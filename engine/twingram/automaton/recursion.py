@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from .expression import INFINITE, Expr, Head
+from .fold import fold
 from .interning import intern
 
 __all__ = ["Definitions", "Reference", "reference"]
@@ -23,47 +24,53 @@ __all__ = ["Definitions", "Reference", "reference"]
 class Definitions:
     """key -> expression; keys are whatever the compiler finds handy."""
 
-    __slots__ = ("__weakref__", "_lengths", "bodies")
+    __slots__ = ("__weakref__", "_lengths", "_peaks", "bodies")
 
     def __init__(self) -> None:
         self.bodies: dict[Hashable, Expr] = {}
         self._lengths: dict[Hashable, int] = {}
+        self._peaks: dict[Hashable, int] | None = None
 
     def length(self, key: Hashable) -> int:
         return self._lengths.get(key, INFINITE)
 
     def settle(self) -> set[Hashable]:
         """Find the shortest completion of every definition; give the keys of those that have none."""
+        self._lengths = self.solve(lambda expr, of: expr.measure(of, len), lambda expr: expr._shortest)
+        return {key for key in self.bodies if self.length(key) >= INFINITE}
+
+    def peak(self, key: Hashable) -> int:
+        """The fewest containers that are open at once on some way through a definition (see `depth.py`)."""
+        if self._peaks is None:
+            self._peaks = self.solve(lambda expr, of: expr.climb(of), lambda expr: expr._peak)
+        return self._peaks.get(key, INFINITE)
+
+    def solve(
+        self, value: Callable[[Expr, Callable[[Expr], int]], int], found: Callable[[Expr], int]
+    ) -> dict[Hashable, int]:
+        """The least numbers that fit together for all definitions: rounds until nothing gets less. `value` works out an
+        expression's number from those of its parts, `found` gives it where it is known already, else -1. Nothing is
+        left at the expressions, which other threads may be reading."""
+        solved: dict[Hashable, int] = {}
+
+        def parts(expr: Expr) -> tuple[Expr, ...]:
+            return expr.parts() if found(expr) < 0 else ()
+
+        def number(expr: Expr) -> int:
+            if isinstance(expr, Reference) and expr.owner is self:
+                return solved.get(expr.key, INFINITE)
+            ready = found(expr)
+            return ready if ready >= 0 else min(value(expr, known.__getitem__), INFINITE)
+
         changed = True
         while changed:
             changed = False
             for key, body in self.bodies.items():
-                length = _measure(body, self._lengths, self)
-                if length < self.length(key):
-                    self._lengths[key], changed = length, True
-        return {key for key in self.bodies if self.length(key) >= INFINITE}
-
-
-def _measure(root: Expr, lengths: dict[Hashable, int], owner: Definitions) -> int:
-    """`shortest` of `root` under the present lengths of the references. Nothing is left at the expressions, which other
-    threads may be reading."""
-    known: dict[Expr, int] = {}
-    stack = [root]
-    while stack:
-        top = stack[-1]
-        if top in known:
-            stack.pop()
-        elif top._shortest >= 0:
-            known[top] = top._shortest
-        elif isinstance(top, Reference) and top.owner is owner:
-            known[top] = lengths.get(top.key, INFINITE)
-        else:
-            missing = [part for part in top.parts() if part not in known]
-            if missing:
-                stack.extend(missing)
-            else:
-                known[top] = min(top.measure(known.__getitem__, len), INFINITE)
-    return known[root]
+                known: dict[Expr, int] = {}
+                new = fold(body, known, parts, number)
+                if new < solved.get(key, INFINITE):
+                    solved[key], changed = new, True
+        return solved
 
 
 class Reference(Expr):
@@ -79,6 +86,9 @@ class Reference(Expr):
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return self.owner.length(self.key)
+
+    def climb(self, of: Callable[[Expr], int]) -> int:
+        return self.owner.peak(self.key)
 
     def __repr__(self) -> str:
         return f"@{self.key}"

@@ -50,20 +50,26 @@ class RowTemplate:
         """Whether the row can be completed from here."""
         key = (count, hits)
         if key not in self._feasible:
-            self._feasible[key] = self._completes(count, hits)
+            self._feasible[key] = self.feasible(count, hits, lambda expr: expr is not NOTHING)
         return self._feasible[key]
 
-    def _completes(self, count: int, hits: int) -> bool:
-        if count > self.high or hits > self.most:
-            return False
-        if self.ends(count, hits):
-            return True
-        if count < len(self.leading):
-            kinds = self.leading[count]
-            return any(
-                kinds[hit] is not NOTHING and self.completes(*self.after(count, hits, hit)) for hit in (1, 0)
-            )
-        plain, match = (expr is not NOTHING for expr in self.rest)
+    def feasible(self, count: int, hits: int, usable: Callable[[Expr], bool]) -> bool:
+        """Whether the row can be completed from here with items that are usable."""
+        reached = {(count, hits)}
+        while reached:
+            reached = {(n, k) for n, k in reached if n <= self.high and k <= self.most}
+            past = len(self.leading)
+            if any(self.ends(n, k) or (n >= past and self._rest_completes(n, k, usable)) for n, k in reached):
+                return True
+            reached = {
+                self.after(n, k, hit)
+                for n, k in reached if n < len(self.leading)
+                for hit in (0, 1) if usable(self.leading[n][hit])
+            }  # fmt: skip
+        return False
+
+    def _rest_completes(self, count: int, hits: int, usable: Callable[[Expr], bool]) -> bool:
+        plain, match = (usable(expr) for expr in self.rest)
         wanted, most = max(0, self.least - hits), self.most - hits
         items, room = max(0, self.low - count), self.high - count
         if plain:
@@ -96,6 +102,14 @@ class Rows(Expr):
         others = max(0, items - wanted)
         total += wanted * (match if wanted else 0) + (others * min(plain, match) if others else 0)
         return min(INFINITE, total + between * max(0, wanted + others - (not count)))
+
+    def climb(self, of: Callable[[Expr], int]) -> int:
+        def within(most: int) -> Callable[[Expr], bool]:
+            return lambda expr: expr is not NOTHING and of(expr) <= most
+
+        peaks = sorted({0, *(of(expr) for expr in self.parts())})
+        feasible = (peak for peak in peaks if self.template.feasible(self.count, self.hits, within(peak)))
+        return next(feasible, INFINITE)
 
     def _cheapest(self, kinds: Kinds, hits: int, of: Callable[[Expr], int]) -> tuple[int, int]:
         """Whether the next item should match, and its cost."""

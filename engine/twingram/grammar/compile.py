@@ -36,7 +36,7 @@ from ..automaton.expression import (
 )
 from ..automaton.recursion import Definitions, reference
 from ..automaton.regions import Region, exclude_dfa, parse_region, terminal_dfa, until_dfa
-from ..automaton.tags import COMMIT, close_tag, open_tag
+from ..automaton.tags import COMMIT, LEVEL, close_tag, open_tag
 from ..errors import GrammarError
 from .alphabet import Alphabet
 from .rules import (
@@ -183,9 +183,11 @@ class Compiler:
         return rule is not None and rule.role is None and name not in self._cyclic and self._has_region(rule.choice)
 
     def tags(self, role: str, body: Expr) -> Expr:
-        """`body` between the tags of `role`."""
-        if not self.tagged or body is NOTHING:
+        """`body` between the tags of `role`; without tags, containers are still counted."""
+        if body is NOTHING:
             return body
+        if not self.tagged:
+            return seq(body, mark(LEVEL)) if role in ("object", "array") else body
         return seq(mark(open_tag(role)), body, mark(close_tag(role)))
 
     # -- nodes ---------------------------------------------------------------------------------------------------------

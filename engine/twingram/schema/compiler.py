@@ -18,6 +18,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ..automaton.choice import alt
+from ..automaton.depth import peak
 from ..automaton.expression import NOTHING, Expr
 from ..automaton.recursion import Definitions, reference
 from ..errors import LimitExceeded, SchemaError
@@ -72,7 +73,11 @@ def _compile(document: Any, forms: Forms, tool: str, options: SchemaOptions) -> 
         path, keyword, reason = root.refusal or Refusal("$", "", "nothing satisfies it")
         hint = "" if "type" in keyword else "no value of this schema can be written; relax the schema"
         raise SchemaError(f"unsatisfiable: {reason}", tool=tool, path=path, keyword=keyword, hint=hint)
-    return CompiledSchema(root.result, run.rest.report)
+    most = options.limits.depth
+    if run.rest.containers > most and peak(root.result) > most:
+        reason = f"its values nest {peak(root.result)} levels deep at least, and no more than {most} are written"
+        raise SchemaError(reason, tool=tool, hint="a larger Limits(depth=) allows it")
+    return CompiledSchema(root.result, run.rest.report, run.rest.containers)
 
 
 class _Node:
@@ -184,6 +189,7 @@ class _Run:
     def _anything(self, forms: Forms, path: str) -> Expr:
         """Any value. The keys of its objects are free, which is reported."""
         self.rest.report.note(path, "additionalProperties", REPEATED)
+        self.rest.containers += forms.containers
         return forms.anything
 
     def _ways(self, node: _Node, branch: Branch, read: Types) -> None:
@@ -284,6 +290,7 @@ class _Run:
     def _build(self, plan: Plan, parts: list[Expr | _Node]) -> Expr | Refusal:
         exprs = [self._expr(part) if isinstance(part, _Node) else part for part in parts]
         refusals = [part.refusal if isinstance(part, _Node) else None for part in parts]
+        self.rest.containers += 1
         return plan.build(exprs, refusals)
 
     def _expr(self, node: _Node) -> Expr:

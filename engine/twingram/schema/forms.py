@@ -195,6 +195,16 @@ class Forms:
             group += [each for each in dict.fromkeys(below) if each._any is None and each not in group]
         return group
 
+    @cached_property
+    def containers(self) -> int:
+        """How many objects and arrays any value is made of, each once."""
+        group = [self]
+        for forms in group:
+            below = [forms.member] if "object" in forms.types else []
+            below += [forms.item] if "array" in forms.types else []
+            group += [each for each in dict.fromkeys(below) if each not in group]
+        return sum(len(forms.types & {"object", "array"}) for forms in group)
+
     def _any_of(self, member: Expr, item: Expr) -> Expr:
         ways = [self.free_object(member)] if "object" in self.types else []
         if "array" in self.types:

@@ -36,7 +36,7 @@ class Literals:
     """Writes listed values for one compilation."""
 
     def __init__(self, rest: Context) -> None:
-        self._report, self._checker, self._options = rest.report, rest.checker, rest.options
+        self._rest, self._report, self._checker, self._options = rest, rest.report, rest.checker, rest.options
         self._resolver = rest.resolver
 
     def build(self, branch: Branch, forms: Forms, read: Types) -> Expr | Refusal:
@@ -71,9 +71,10 @@ class Literals:
 
     def _admitted(self, branch: Branch, source: Placed) -> Iterator[Any]:
         values = listed_values(source.schema) or []
-        for value in values:
-            if _deeper_than(value, _DEEPEST):
-                raise LimitExceeded("schema_depth", _DEEPEST, f"a listed value at {source.path[:200]} nests too deeply")
+        levels = max(map(_levels, values), default=0)
+        if levels > _DEEPEST:
+            raise LimitExceeded("schema_depth", _DEEPEST, f"a listed value at {source.path[:200]} nests too deeply")
+        self._rest.containers += levels
         for value in {canonical(value): value for value in reversed(values)}.values():
             if all(self._checker.satisfies(value, placed) for placed in branch):
                 yield value
@@ -192,14 +193,12 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _deeper_than(value: Any, most: int) -> bool:
-    """Whether a value nests deeper; without recursion."""
-    if not isinstance(value, (list, Mapping)):
-        return False
-    layer: Iterable[Any] = [value]
-    for _ in range(most):
+def _levels(value: Any) -> int:
+    """How many lists and objects stand inside each other, up to one more than are written; without recursion."""
+    layer: Iterable[Any] = [value] if isinstance(value, (list, Mapping)) else []
+    for level in range(_DEEPEST + 1):
+        if not layer:
+            return level
         below = (each.values() if isinstance(each, Mapping) else each for each in layer)
         layer = {id(each): each for row in below for each in row if isinstance(each, (list, Mapping))}.values()
-        if not layer:
-            return False
-    return True
+    return _DEEPEST + 1

@@ -125,10 +125,11 @@ class _Same:
 
 
 class CompiledSchema:
-    """The language of a schema's values in one spelling, and what became of the schema's keywords."""
+    """The language of a schema's values in one spelling, and what became of the schema's keywords. `containers`: how
+    many objects and arrays it describes, those without end once (see `automaton.depth`)."""
 
-    def __init__(self, expr: Expr, report: Report) -> None:
-        self.expr, self._report = expr, report
+    def __init__(self, expr: Expr, report: Report, containers: int) -> None:
+        self.expr, self._report, self.containers = expr, report, containers
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:

@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..automaton.depth import Depth
 from ..automaton.expression import INFINITE, NOTHING, Expr, literal
 from ..automaton.machine import Machine, State, Transition
 from ..automaton.regions import terminal_dfa
@@ -242,7 +243,7 @@ class Constraint:
         if expr is NOTHING or expr.shortest >= INFINITE:
             raise RequestError(f"nothing can be generated: rule {start!r} has no turn with {policy}")
         self.binding = self._bind(alphabet, stops)
-        self.machine = Machine(expr, widths=alphabet.widths, limits=limits, deepest=limits.depth, ordered=False)
+        self.machine = Machine(expr, widths=alphabet.widths, limits=limits, depth=self._depth(), ordered=False)
         self.masks = Masks(self.binding, WideMasks.of(vocabulary))
         self.end_bits = 1 << alphabet.end | 1 << alphabet.end_after_call
         self.stop_mask: Mask = self.masks.only(self.binding.stops)
@@ -276,6 +277,11 @@ class Constraint:
         if refused and choice.required and not holes:
             raise refused[0]
         return holes
+
+    def _depth(self) -> Depth:
+        """How many containers may be open, and how many a schema asks for at most before an end."""
+        compiled = [*self._compiled.values(), *([] if self._answer is None else [self._answer])]
+        return Depth(self.limits.depth, max((schema.containers for schema in compiled), default=0))
 
     def _bind(self, alphabet: Alphabet, given: Sequence[int] | None) -> TokenBinding:
         special = self.vocabulary.special_tokens

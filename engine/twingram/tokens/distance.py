@@ -2,17 +2,21 @@
 
 In: a vocabulary. Out: for expressions and states, a number of tokens that reaches an end. Fixed text is spelt in as few
 tokens as the vocabulary allows, text that is free is left at once; parts are not merged across, so the number is a
-bound from above, and following it, it falls by one with every token.
+bound from above, and following it, it falls by one with every token. Near the limit on open containers, ways that lead
+past it do not count.
 Invariant: for every state there is an allowed token after which the distance is smaller by at least one.
-Cost: each expression once; a literal costs a walk in the token trie for each of its bytes.
+Cost: each expression once; a literal costs a walk in the token trie for each of its bytes. Near the limit, each once
+for every number of containers that may still be opened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from weakref import WeakKeyDictionary
 
-from ..automaton.expression import INFINITE, Expr
+from ..automaton.depth import Depth
+from ..automaton.expression import INFINITE, Expr, Seq
+from ..automaton.fold import fold
 from ..automaton.machine import State
 from ..automaton.recursion import Definitions, Reference
 from ..caches import charge, watch
@@ -21,7 +25,14 @@ from .vocabulary import Vocabulary
 __all__ = ["Distances"]
 
 _SPELLINGS_KEPT = 1 << 16
+<<<<<<< HEAD
 _BYTES = 150  # of an entry
+=======
+_LIMITED_KEPT = 1 << 14
+
+Placed = tuple[Expr, int]  # an expression and how many containers may be open in it
+Solved = Mapping[Hashable, int]  # distances of the definitions of one table
+>>>>>>> afffc51 (The limit on nesting leads into no dead end, and holds for values without tags)
 
 
 class Distances:
@@ -30,35 +41,52 @@ class Distances:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._trie = vocabulary.trie
         self._known: WeakKeyDictionary[Expr, int] = WeakKeyDictionary()
+        self._limited: dict[Placed, int] = {}  # those near the limit, replaced when it is full
         self._spelt: dict[bytes, int] = {b"": 0}
+<<<<<<< HEAD
         self._settled: WeakKeyDictionary[Definitions, dict[Hashable, int]] = WeakKeyDictionary()
         watch(self)
+=======
+        self._settled: WeakKeyDictionary[Definitions, Solved] = WeakKeyDictionary()
+        self._levels: WeakKeyDictionary[Definitions, tuple[Solved, ...]] = WeakKeyDictionary()
+>>>>>>> afffc51 (The limit on nesting leads into no dead end, and holds for values without tags)
 
     def of_state(self, state: State) -> int:
         """The nearest end of any thread, the symbol of the end itself included."""
-        return min(self.of(thread) for thread in state.threads)
+        depth = state.machine.depth
+        return min(self.of(thread, depth) for thread in state.threads)
 
-    def of(self, root: Expr) -> int:
+    def of(self, root: Expr, depth: Depth) -> int:
         """The distance of an expression."""
+        if depth.near(root):
+            if len(self._limited) > _LIMITED_KEPT:
+                self._limited = {}
+            known = self._limited
+            return self._within((root, depth.most), known, self._placed_reference)
+        return self._free(root)
+
+    def _free(self, root: Expr) -> int:
+        """The distance wherever containers may be opened."""
         known = self._known
-        found = known.get(root)
-        if found is not None:
-            return found
-        stack = [root]
-        while stack:
-            top = stack[-1]
-            if top in known:
-                stack.pop()
-                continue
-            if isinstance(top, Reference):
-                known[top] = self._definitions(top.owner).get(top.key, INFINITE)
-                continue
-            missing = [part for part in top.parts() if part not in known]
-            if missing:
-                stack.extend(missing)
-            else:
-                known[top] = min(top.measure(known.__getitem__, self.spell), INFINITE)
-        return known[root]
+        return known[root] if root in known else fold(root, known, _parts, self._value)
+
+    def _value(self, expr: Expr) -> int:
+        if isinstance(expr, Reference):
+            return self._definitions(expr.owner).get(expr.key, INFINITE)
+        return self._measure(expr, self._known.__getitem__)
+
+    def _measure(self, expr: Expr, of: Callable[[Expr], int]) -> int:
+        return min(expr.measure(of, self.spell), INFINITE)
+
+    def _definitions(self, owner: Definitions) -> Solved:
+        """The distances of all definitions of a table."""
+        found = self._settled.get(owner)
+        if found is None:  # kept only when it is complete: another thread may ask
+            known = self._known
+            found = self._settled[owner] = owner.solve(self._measure, lambda expr: known.get(expr, -1))
+        return found
+
+    # -- spelling ------------------------------------------------------------------------------------------------------
 
     def spell(self, data: bytes) -> int:
         """The fewest tokens that spell `data` exactly."""
@@ -92,36 +120,57 @@ class Distances:
                 best = min(best, 1 + fewest[end + 1])
         return best
 
-    def _definitions(self, owner: Definitions) -> dict[Hashable, int]:
-        """The distances of all definitions of a table: rounds, as for their lengths, until nothing gets shorter."""
-        found = self._settled.get(owner)
-        if found is None:
-            found = {}
-            changed = True
-            while changed:
-                changed = False
-                for key, body in owner.bodies.items():
-                    distance = self._under(body, found, owner)
-                    if distance < found.get(key, INFINITE):
-                        found[key], changed = distance, True
-            self._settled[owner] = found  # only when it is complete: another thread may ask
-        return found
+    # -- near the limit ------------------------------------------------------------------------------------------------
 
-    def _under(self, root: Expr, lengths: dict[Hashable, int], owner: Definitions) -> int:
-        """The distance of `root` while those of the references are `lengths`."""
-        local: dict[Expr, int] = {}
-        stack = [root]
-        while stack:
-            top = stack[-1]
-            if top in local:
-                stack.pop()
-                continue
-            if isinstance(top, Reference):
-                local[top] = lengths.get(top.key, INFINITE) if top.owner is owner else self.of(top)
-                continue
-            missing = [part for part in top.parts() if part not in local]
-            if missing:
-                stack.extend(missing)
-            else:
-                local[top] = min(top.measure(local.__getitem__, self.spell), INFINITE)
-        return local[root]
+    def _within(self, root: Placed, known: dict[Placed, int], refer: Callable[[Reference, int], int]) -> int:
+        """The distance where only so many containers may be open; `refer` gives that of a reference."""
+
+        def value(placed: Placed) -> int:
+            expr, room = placed
+            if expr.nesting_least > room:
+                return INFINITE
+            if isinstance(expr, Reference):
+                return refer(expr, room)
+            if isinstance(expr, Seq):
+                return min(INFINITE, known[expr.head, room - expr.tail.nesting_least] + known[expr.tail, room])
+            return self._measure(expr, lambda part: known[part, room])
+
+        return fold(root, known, _placed_parts, value)
+
+    def _placed_reference(self, expr: Reference, room: int) -> int:
+        """The distance of a definition in which `room` containers may be open."""
+        levels, full = self._levels.get(expr.owner, ()), self._definitions(expr.owner)
+        while len(levels) <= room and (not levels or levels[-1] != full):
+            levels = self._levels[expr.owner] = (*levels, self._next_level(expr.owner, levels))
+        return levels[min(room, len(levels) - 1)].get(expr.key, INFINITE)
+
+    def _next_level(self, owner: Definitions, levels: tuple[Solved, ...]) -> Solved:
+        """The distances of the definitions where one container more may be open: rounds until nothing gets less."""
+        solved: dict[Hashable, int] = {}
+
+        def refer(expr: Reference, room: int) -> int:
+            if expr.owner is not owner:
+                return self._placed_reference(expr, room)
+            return (levels[room] if room < len(levels) else solved).get(expr.key, INFINITE)
+
+        changed = True
+        while changed:
+            changed = False
+            for key, body in owner.bodies.items():
+                distance = self._within((body, len(levels)), {}, refer)
+                if distance < solved.get(key, INFINITE):
+                    solved[key], changed = distance, True
+        return solved
+
+
+def _placed_parts(placed: Placed) -> list[Placed]:
+    expr, room = placed
+    if expr.nesting_least > room:
+        return []
+    if isinstance(expr, Seq):
+        return [(expr.head, room - expr.tail.nesting_least), (expr.tail, room)]
+    return [(part, room) for part in expr.parts()]
+
+
+def _parts(expr: Expr) -> tuple[Expr, ...]:
+    return expr.parts()

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..automaton.counted import Counted
+from ..automaton.depth import Depth
 from ..automaton.expression import Expr, Text
+from ..automaton.machine import State
 from .bitmask import pack
 from .distance import Distances
 from .sweep import Sweep, sweep
@@ -28,7 +30,9 @@ __all__ = ["Farthest", "Landing"]
 class Landing(Walk):
     """A walk that keeps only what can still be ended within `most` tokens."""
 
-    __slots__ = ("distances", "most")
+    __slots__ = ("distances", "limit", "most")
+
+    limit: Depth
 
     direct = False
 
@@ -36,11 +40,19 @@ class Landing(Walk):
         super().__init__(wide, ids, rows)
         self.distances, self.most = distances, most
 
+    def begin(self, state: State) -> Walk:
+        self.limit = state.machine.depth
+        return super().begin(state)
+
+    def left(self, expr: Expr) -> int:
+        """The distance of an expression."""
+        return self.distances.of(expr, self.limit)
+
     def admits(self, rest: tuple[Expr, ...]) -> bool:
-        return any(self.distances.of(expr) <= self.most for expr in rest)
+        return any(self.left(expr) <= self.most for expr in rest)
 
     def text(self, leaf: Text | Counted, tail: Expr) -> None:
-        left = self.most - self.distances.of(tail)
+        left = self.most - self.left(tail)
         if isinstance(leaf, Text) and left >= 0:
             if left >= max(leaf.dfa.shortest[1:]):
                 self.rows.append(self.wide.row(leaf.dfa, leaf.state))
@@ -66,7 +78,7 @@ class Landing(Walk):
 
     def sweep_below(self, trie: TokenTrie, node: int, leaf: Text | Counted, tail: Expr) -> None:
         found = sweep(trie, leaf.dfa, leaf.state, node)
-        left = self.most - self.distances.of(tail)
+        left = self.most - self.left(tail)
         if isinstance(leaf, Text):
             near = leaf.dfa.shortest
             pairs = zip(found.token_ids.tolist(), found.end_states.tolist(), strict=True)
@@ -83,7 +95,7 @@ class Farthest(Landing):
     __slots__ = ()
 
     def admits(self, rest: tuple[Expr, ...]) -> bool:
-        self.most = max(self.most, min(self.distances.of(expr) for expr in rest))
+        self.most = max(self.most, min(self.left(expr) for expr in rest))
         return False
 
     def text(self, leaf: Text | Counted, tail: Expr) -> None:
@@ -101,4 +113,4 @@ class Farthest(Landing):
         within = max(leaf.dfa.shortest[1:])
         if isinstance(leaf, Counted):
             within = max(within, leaf.worst)
-        self.most = max(self.most, within + self.distances.of(tail))
+        self.most = max(self.most, within + self.left(tail))

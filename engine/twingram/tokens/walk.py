@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from ..automaton.counted import Counted
+from ..automaton.depth import Depth
 from ..automaton.derivative import derive
 from ..automaton.expression import Expr, Leaf, Literal, Seq, Text, hoist, seq
 from ..automaton.machine import State
@@ -34,19 +35,19 @@ _WIDE_TOKENS = 64  # below a node with more matching tokens than this, text is s
 class Walk:
     """One walk of trie and expressions. `ids` and `rows` are what it adds to."""
 
-    __slots__ = ("deepest", "ids", "rows", "wide")
+    __slots__ = ("depth", "ids", "rows", "wide")
 
     def __init__(self, wide: WideMasks, ids: list[int], rows: list[Row]) -> None:
         self.wide, self.ids, self.rows = wide, ids, rows
-        self.deepest: int | None = None  # containers that may be open, where a token could open too many
+        self.depth: Depth | None = None  # where a token could open too many containers
 
     direct = True  # tokens inside fixed text need no look at what they lead to
 
     def begin(self, state: State) -> Walk:
         """Walk from a state."""
-        deepest = state.machine.deepest
-        if max(map(_nesting, state.threads)) + self.wide.vocabulary.trie.depth > deepest:
-            self.deepest = deepest
+        depth = state.machine.depth
+        if max(thread.nesting for thread in state.threads) + self.wide.vocabulary.trie.depth > depth.calm:
+            self.depth = depth
         self.root(state.threads)
         return self
 
@@ -125,7 +126,7 @@ class Walk:
             low, high = first_child[at], first_child[at + 1]
             if low == high:
                 continue
-            if self.direct and not isinstance(left, Narrow) and len(left) == 1 and self.deepest is None:
+            if self.direct and not isinstance(left, Narrow) and len(left) == 1 and self.depth is None:
                 passed = self._literal(trie, at, left[0])
                 if passed is not None:
                     stack += passed
@@ -135,8 +136,8 @@ class Walk:
                 continue
             for child in _children_in(node_byte, low, high, now.first):
                 rest = now.after(node_byte[child])
-                if self.deepest is not None:
-                    rest = tuple(expr for expr in rest if _nesting(expr) <= self.deepest)
+                if self.depth is not None:
+                    rest = tuple(filter(self.depth.fits, rest))
                     if not rest:
                         continue
                 begin, end = starts[child], starts[child + 1]
@@ -182,10 +183,6 @@ class Walk:
             self.ids.extend(token for token, state, count in pairs if leaf.admits(state, count))
         for byte in bits(first_bytes(tail)):
             self.leave(found.exits(byte, every=isinstance(leaf, Counted)), leaf, tail)
-
-
-def _nesting(expr: Expr) -> int:
-    return expr.nesting if isinstance(expr, Seq) else 0
 
 
 class Narrow:
