@@ -25,7 +25,7 @@ from .schema.compiler import SchemaOptions
 from .session.constraint import Constraint
 from .session.message import Message
 from .session.parser import Parser
-from .session.request import one_of, read_choice
+from .session.request import count_or_none, flag, one_of, read_choice, stop_list
 from .session.tools import Tools
 from .tokens.binding import TokenBinding
 from .tokens.vocabulary import Vocabulary
@@ -80,6 +80,11 @@ class Format:
         "text". A parser with a `vocabulary` can be fed tokens.
         """
         one_of("unknown_tools", unknown_tools, ("pass", "text"))
+        flag("strict", strict)
+        flag("salvage", salvage)
+        _is_a("limits", limits, Limits)
+        if vocabulary is not None:
+            _is_a("vocabulary", vocabulary, Vocabulary)
         if strict and salvage:
             raise RequestError("strict=True and salvage=True contradict each other")
         reading = Reading.STRICT if strict else Reading.SALVAGE if salvage else Reading.LENIENT
@@ -101,6 +106,8 @@ class Format:
 
     def parse(self, output: str | Sequence[int], tools: ToolList = None, **options: Any) -> Message:
         """Read a whole turn: text, or a list of token ids with `vocabulary=`. Options as for `parser`."""
+        if isinstance(output, (bytes, bytearray)) or not isinstance(output, Iterable):
+            raise TypeError(f"parse takes text or a list of token ids, not {type(output).__name__}")
         parser = self.parser(tools, **options)
         if isinstance(output, str):
             parser.feed(output)
@@ -150,8 +157,10 @@ class Format:
         one_of("additional_properties", additional_properties, ("declared", "schema"))
         one_of("on_unsupported", on_unsupported, ("relax", "error"))
         one_of("on_refused", on_refused, ("exclude", "error"))
-        if not isinstance(vocabulary, Vocabulary):
-            raise TypeError(f"vocabulary is a twingram.Vocabulary, not {type(vocabulary).__name__}")
+        flag("parallel_tool_calls", parallel_tool_calls)
+        flag("check_formats", check_formats)
+        _is_a("vocabulary", vocabulary, Vocabulary)
+        _is_a("limits", limits, Limits)
         if response_schema is not None and not isinstance(response_schema, (Mapping, bool)):
             raise RequestError(f"response_schema is a JSON Schema, not {type(response_schema).__name__}")
         known = Tools.parse(tools)
@@ -166,9 +175,15 @@ class Format:
         return Constraint(
             self.grammar, vocabulary, known, read_choice(tool_choice, known), start=start.rule,
             begun=start is not self.grammar.starts[0], parallel_tool_calls=parallel_tool_calls, reasoning=reasoning,
-            options=options, on_refused=on_refused, response_schema=response_schema, stop_tokens=stop_tokens,
-            max_tokens=max_tokens, limits=limits,
+            options=options, on_refused=on_refused, response_schema=response_schema,
+            stop_tokens=stop_list(stop_tokens),
+            max_tokens=count_or_none("max_tokens", max_tokens), limits=limits,
         )  # fmt: skip
+
+
+def _is_a(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is a twingram.{kind.__name__}, not {type(value).__name__}")
 
 
 @lru_cache(maxsize=64)

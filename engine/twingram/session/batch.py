@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tokens.bitmask import words_for
+from ..tokens.bitmask import row_of, words_for
 from ..tokens.mask_table import MaskPage, MaskTable
 from ..tokens.masks import Mask
 from ..tokens.vocabulary import Vocabulary
@@ -79,6 +79,7 @@ class Batch:
                 f"a bitmask of shape {target.shape} has no room for {len(self.sessions)} rows of {words} words from "
                 f"row {row} on"
             )
+        row_of(target[row], self._known().size)
         for at, mask in enumerate(self._masks(), row):
             mask.fill(target[at])
 

@@ -18,6 +18,8 @@ class CallIds:
     __slots__ = ("_factory", "_ids")
 
     def __init__(self, factory: Callable[[], str] | None = None) -> None:
+        if factory is not None and not callable(factory):
+            raise TypeError(f"call_id is a function that gives ids, not {type(factory).__name__}")
         self._factory = factory or random_call_id
         self._ids: list[str] = []
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from operator import index
 from typing import Any
 
 from ..automaton.machine import Machine, Transition
@@ -106,9 +107,9 @@ class Parser:
                     deltas = merge(out + deltas)
                 unfolded += deltas
                 return deltas
-            out += self._token(int(unknown), reader)
+            out += self._token(index(unknown), reader)
         for token in tokens:
-            out += self._late(int(token))
+            out += self._late(index(token))
         return self._given(merge(out))
 
     def _open_tokens(self) -> Reader:

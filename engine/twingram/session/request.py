@@ -1,7 +1,7 @@
 """What a request asks for, checked: `tool_choice` and its companions.
 
-In: the values that a client sent. Out: a `Choice`: which tools may be called, whether one must be, or a `RequestError`
-that says what is wrong and what would be right.
+In: the values that a client sent. Out: a `Choice`: which tools may be called, whether one must be, and the other values
+as they are, or a `RequestError` that says what is wrong and what would be right.
 Cost: none to speak of.
 """
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
 from ..errors import RequestError
 from .tools import Tools
 
-__all__ = ["Choice", "one_of", "read_choice"]
+__all__ = ["Choice", "count_or_none", "flag", "one_of", "read_choice", "stop_list"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,37 @@ def one_of(name: str, value: object, known: Iterable[str]) -> None:
     known = tuple(known)
     if value not in known:
         raise RequestError(f"{name}={value!r} is not one of {', '.join(map(repr, known))}")
+
+
+def flag(name: str, value: object) -> None:
+    """Check a keyword argument that is True or False: the text "no" would count as True."""
+    if not isinstance(value, bool):
+        raise RequestError(f"{name}={value!r} is neither True nor False")
+
+
+def count_or_none(name: str, value: object) -> int | None:
+    """A keyword argument that is a number of things, or None for no bound."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or index(value) < 0:
+        raise RequestError(f"{name}={value!r} is not a whole number from 0 on; leave it out for no bound")
+    return index(value)
+
+
+def stop_list(stops: object) -> tuple[int | str, ...] | None:
+    """`stop_tokens`: ids and names of special tokens; None for those of the format."""
+    if stops is None:
+        return None
+    if isinstance(stops, (str, bytes)) or not isinstance(stops, Iterable):
+        raise RequestError(f"stop_tokens={stops!r} is not a list of token ids and names of special tokens")
+    found: list[int | str] = []
+    for stop in stops:
+        if isinstance(stop, bool) or not isinstance(stop, (str, SupportsIndex)):
+            raise RequestError(f"stop_tokens holds {stop!r}, which is neither a token id nor a special token's name")
+        found.append(stop if isinstance(stop, str) else index(stop))
+    if not found:
+        raise RequestError("stop_tokens is empty: nothing could end a turn; leave it out for those of the format")
+    return tuple(found)
 
 
 def read_choice(choice: Any, tools: Tools) -> Choice:
@@ -72,7 +104,13 @@ def _allowed(allowed: Any, tools: Tools) -> Choice:
         raise RequestError('allowed_tools is {"mode": "auto" or "required", "tools": [{"type": "function", ...}, ...]}')
     mode = allowed.get("mode", "auto")
     one_of("allowed_tools.mode", mode, ("auto", "required"))
-    names = tuple(_known(_function_name(tool), tools) for tool in allowed["tools"])
+    names = tuple(_known(_allowed_name(tool, at), tools) for at, tool in enumerate(allowed["tools"]))
     if mode == "required" and not names:
         raise RequestError("allowed_tools.mode='required' with an empty list of tools")
     return Choice(tuple(dict.fromkeys(names)), mode == "required", False)
+
+
+def _allowed_name(tool: object, at: int) -> str:
+    if not isinstance(tool, Mapping) or tool.get("type", "function") != "function":
+        raise RequestError(f'allowed_tools.tools[{at}] is {tool!r}; it must be {{"type": "function", "name": "..."}}')
+    return _function_name(tool)

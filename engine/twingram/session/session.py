@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..automaton.machine import Machine, State, Transition
 from ..automaton.tags import Tag
 from ..tokens.binding import TokenBinding
+from ..tokens.bitmask import WORD, row_of
 from ..tokens.mask_table import MaskPage
 from ..tokens.masks import Mask, Masks
 from .callids import CallIds
@@ -81,9 +82,10 @@ class Session:
     def fill_bitmask(self, bitmask: Any, row: int = 0) -> None:
         """Write the mask into `bitmask[row]`: int32, numpy or a torch tensor on the CPU, shape (rows, words)."""
         target = bitmask[row]
-        if not isinstance(target, np.ndarray):
-            target = target.numpy()  # a tensor on the CPU shares its memory
-        self.current_mask().fill(target)
+        mask = self.current_mask()
+        if not isinstance(target, np.ndarray) or target.dtype is not WORD or len(target) << 5 < mask.size:
+            target = row_of(target, mask.size)
+        mask.fill(target)
 
     def mask_id(self) -> int:
         """The mask as an int32 id: afterwards `session.mask_page.rows()[id]` is its row.
@@ -189,9 +191,10 @@ class Session:
         Only tokens that the tokenizer would write whatever follows: where a token could reach past the forced text, it
         is left to the model.
         """
-        if self.is_terminated or self.constraint.max_tokens is not None:
+        if self.is_terminated:
             return []
-        return self.constraint.forced_tokens(self._reader.state)
+        forced = self.constraint.forced_tokens(self._reader.state)
+        return forced if self.constraint.max_tokens is None else forced[: self.validate_tokens(forced)]
 
     def rollback(self, count: int) -> None:
         """Undo the last `count` accepted tokens."""

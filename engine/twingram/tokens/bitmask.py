@@ -14,14 +14,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["pack", "unpack", "words_for"]
+__all__ = ["WORD", "pack", "row_of", "unpack", "words_for"]
 
+WORD = np.dtype(np.int32)
 _LITTLE = sys.byteorder == "little"
 
 
 def words_for(size: int) -> int:
     """How many int32 words a row over `size` tokens has."""
     return (size + 31) // 32
+
+
+def row_of(target: Any, size: int) -> NDArray[np.int32]:
+    """A caller's row, checked: words of four bytes, enough for `size` tokens. A torch tensor shares its memory."""
+    if not isinstance(target, np.ndarray) and hasattr(target, "numpy"):
+        target = target.numpy()
+    if not isinstance(target, np.ndarray) or target.ndim != 1:
+        raise TypeError("a bitmask is int32 of shape (rows, words), a numpy array or a torch tensor on the CPU")
+    if target.dtype.kind not in "iu" or target.dtype.itemsize != WORD.itemsize:
+        raise TypeError(f"a bitmask is int32, not {target.dtype}: other words would put tokens in the wrong places")
+    if len(target) < words_for(size):
+        raise ValueError(f"a row of {len(target)} words has no room for {size} tokens, which take {words_for(size)}")
+    return target
 
 
 def pack(allowed: NDArray[Any], size: int) -> NDArray[np.int32]:

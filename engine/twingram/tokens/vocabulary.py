@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -99,7 +99,11 @@ class Vocabulary:
         allow_partial: bool = False,
     ) -> Vocabulary:
         """Of the bytes of each id. An empty string is a blank id. Text is encoded by longest match."""
-        table = TokenTable.of([bytes(token) for token in tokens])
+        listed = list(tokens)
+        for token_id, token in enumerate(listed):
+            if not isinstance(token, (bytes, bytearray, memoryview)):
+                raise VocabularyError(f"token {token_id} is {type(token).__name__}, not bytes; encode texts in UTF-8")
+        table = TokenTable.of([bytes(token) for token in listed])
         return cls(_adapted(table, special_tokens, size, allow_partial))
 
     @classmethod
@@ -145,6 +149,8 @@ class Vocabulary:
         The tokens spell the text exactly: where a tokenizer would change it (Unicode normalisation, say), that piece
         between special tokens is spelt by longest match. Half a surrogate pair becomes U+FFFD.
         """
+        if not isinstance(text, str):
+            raise TypeError(f"encode takes text, not {type(text).__name__}")
         found: list[int] = []
         for data, token_id in self._split_special(replace_surrogates(text)):
             found += self._encode_ordinary(data) if token_id is None else (token_id,)
@@ -221,7 +227,14 @@ def _content(path: str | os.PathLike[str]) -> bytes:
 def _adapted(
     table: TokenTable, special_tokens: Mapping[str, int] | None, size: int | None, allow_partial: bool
 ) -> TokenTable:
-    names = dict(special_tokens or {})
+    if special_tokens is not None and not isinstance(special_tokens, Mapping):
+        raise VocabularyError(f"special_tokens maps texts to ids; it is {type(special_tokens).__name__}")
+    names: dict[Any, Any] = dict(special_tokens or {})
+    for text, token_id in names.items():
+        if not isinstance(text, str) or not _is_count(token_id):
+            raise VocabularyError(f"special_tokens maps texts to ids; it maps {text!r} to {token_id!r}")
+    if size is not None and not _is_count(size):
+        raise VocabularyError(f"size={size!r} is not a number of ids")
     width = max([len(table), *(token_id + 1 for token_id in names.values())]) if size is None else size
     if not 0 < width <= _MOST:
         raise VocabularyError(f"a vocabulary of {width} ids cannot be used; sizes run from 1 to {_MOST}")
@@ -235,6 +248,10 @@ def _adapted(
             raise VocabularyError(f"special_tokens: id {token_id} is named twice, {taken[token_id]!r} and {text!r}")
         taken[token_id] = text
     return table.resized(width).with_special(names).checked(allow_partial)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool)
 
 
 @lru_cache(maxsize=1)
