@@ -231,7 +231,8 @@ def test_errors_are_one_line(refused: Callable[..., str], tmp_path: Path, tools:
     assert "tools" in refused("sample", "--format", "gemma4", "--tool-choice", "required")
     assert "--tool-choice" in refused("sample", "--format", "gemma4", "--tools", tools, "--tool-choice", "{")
     assert missing in refused("sample", "--format", "gemma4", "--vocabulary", missing)
-    assert "at least 1" in refused("sample", "--format", "gemma4", "-n", "0")
+    for number in ("0", "-1", "x", "1.5"):
+        assert "at least 1" in refused("sample", "--format", "gemma4", "-n", number)
 
 
 def test_a_closed_pipe_is_no_error(tools: str) -> None:
