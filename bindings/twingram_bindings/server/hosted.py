@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -30,6 +31,7 @@ class HostedBackend:
     def __init__(self, name: str, fmt: tg.Format, vocabulary: tg.Vocabulary, model: Any, tokenizer: Any) -> None:
         self.name, self.format, self.vocabulary = name, fmt, vocabulary
         self._model, self._tokenizer = model.eval(), tokenizer
+        self._cache = "cache" if "cache" in signature(model.forward).parameters else "past_key_values"
         self._lock = Lock()
 
     @classmethod
@@ -63,12 +65,12 @@ class HostedBackend:
     def tokens(self, prompt: Prompt, session: tg.Session, sampling: Sampling) -> Iterator[int]:
         generator = torch.Generator()
         generator.seed() if sampling.seed is None else generator.manual_seed(sampling.seed)
-        ids, cache = list(prompt.ids), None
+        ids, known = list(prompt.ids), None
         while True:
             with self._lock, torch.inference_mode():
                 given = torch.tensor([ids], device=self._model.device)
-                out = self._model(input_ids=given, past_key_values=cache, use_cache=True)
-            cache = out.past_key_values
+                out = self._model(input_ids=given, use_cache=True, **{self._cache: known})
+            known = getattr(out, self._cache)
             token = _choose(out.logits[0, -1].float().cpu(), session.allowed_tokens(), sampling, generator)
             ids = [token]
             yield token
