@@ -25,14 +25,11 @@ from .vocabulary import Vocabulary
 __all__ = ["Distances"]
 
 _SPELLINGS_KEPT = 1 << 16
-<<<<<<< HEAD
 _BYTES = 150  # of an entry
-=======
 _LIMITED_KEPT = 1 << 14
 
 Placed = tuple[Expr, int]  # an expression and how many containers may be open in it
 Solved = Mapping[Hashable, int]  # distances of the definitions of one table
->>>>>>> afffc51 (The limit on nesting leads into no dead end, and holds for values without tags)
 
 
 class Distances:
@@ -43,13 +40,9 @@ class Distances:
         self._known: WeakKeyDictionary[Expr, int] = WeakKeyDictionary()
         self._limited: dict[Placed, int] = {}  # those near the limit, replaced when it is full
         self._spelt: dict[bytes, int] = {b"": 0}
-<<<<<<< HEAD
-        self._settled: WeakKeyDictionary[Definitions, dict[Hashable, int]] = WeakKeyDictionary()
-        watch(self)
-=======
         self._settled: WeakKeyDictionary[Definitions, Solved] = WeakKeyDictionary()
         self._levels: WeakKeyDictionary[Definitions, tuple[Solved, ...]] = WeakKeyDictionary()
->>>>>>> afffc51 (The limit on nesting leads into no dead end, and holds for values without tags)
+        watch(self)
 
     def of_state(self, state: State) -> int:
         """The nearest end of any thread, the symbol of the end itself included."""
@@ -104,7 +97,7 @@ class Distances:
 
     def memory_usage(self) -> int:
         """Bytes held, about."""
-        return _BYTES * (len(self._known) + len(self._spelt))
+        return _BYTES * (len(self._known) + len(self._spelt) + len(self._limited))
 
     def clear(self) -> None:
         """Forget all distances."""
