@@ -16,8 +16,8 @@ class Limits:
     """Sizes are counts unless they say bytes."""
 
     depth: int = 512
-    """Nesting of arrays and objects in arguments and answers (Python's own JSON reader gives up near 1,000). A mask opens
-    no container that could not be ended within it."""
+    """Nesting of arrays and objects in arguments and answers (Python's own JSON reader gives up near 1,000). A mask
+    opens no container that could not be ended within it."""
     argument_bytes: int = 16 << 20
     """Raw size of one call."""
     calls: int = 4096
