@@ -20,7 +20,7 @@ the Wild" (2010), for bounded lazy state caches and ordered threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..caches import charge, watch
 from ..limits import DEFAULT_LIMITS, Limits
@@ -32,7 +32,8 @@ from .tags import COMMIT, Tag
 
 __all__ = ["Fired", "Machine", "Move", "State", "Transition"]
 
-STATE_BYTES, STEP_BYTES = 800, 150  # measured with tracemalloc over a few hundred calls
+STATE_BYTES, STEP_BYTES, FORK_BYTES = 800, 160, 900  # measured with tracemalloc over a few hundred calls
+_FORKS_KEPT = 10_000  # of one machine; see session.track
 
 Fired = tuple[Tag, int]  # a tag and its offset in bytes from where the transition began
 
@@ -48,10 +49,11 @@ class Transition:
     """`moves` is None when the one thread goes on with nothing fired: the common case, one test in the hot loop.
     `data` is the text that a token or a run of bytes reads; empty where a single symbol is read."""
 
-    __slots__ = ("data", "moves", "state")
+    __slots__ = ("data", "fork", "moves", "state")
 
     def __init__(self, state: State, moves: tuple[Move, ...] | None, data: bytes = b"") -> None:
         self.state, self.moves, self.data = state, moves, data
+        self.fork: Any = None  # whatever the session layer keeps for this transition
 
 
 class State:
@@ -150,7 +152,7 @@ def compose(
 class Machine:
     """The states reachable from one start expression."""
 
-    __slots__ = ("__weakref__", "_states", "depth", "epoch", "limits", "ordered", "recovery", "start", "widths")
+    __slots__ = ("__weakref__", "_forks", "_states", "depth", "epoch", "limits", "ordered", "recovery", "start", "widths")
 
     def __init__(
         self,
@@ -170,6 +172,7 @@ class Machine:
         self.depth = Depth(limits.depth + 1) if depth is None else depth
         self.ordered = ordered
         self._states: dict[tuple[Expr, ...], State] = {}
+        self._forks = 0
         self.start = self.state((start,))
         watch(self)
 
@@ -187,15 +190,25 @@ class Machine:
         """Forget all states and what was derived from them: the next epoch."""
         old, self._states = self._states, {}
         self.epoch += 1
+        self._forks = 0
         for state in [self.start, *old.values()]:
             state.next, state.pieces, state.mask = {}, {}, None
             for thread in state.threads:  # else all that follows the start would hang on it
                 thread.derived = None
 
+    def keep_fork(self) -> bool:
+        """Whether one more fork may be kept at a transition: there are as many as turns differ from each other."""
+        if self._forks >= _FORKS_KEPT:
+            return False
+        self._forks += 1
+        charge(FORK_BYTES)
+        return True
+
     def memory_usage(self) -> int:
         """Bytes of the states, about: their tables of transitions and what these hold (masks are counted elsewhere)."""
         states = list(self._states.values())
-        return sum(STATE_BYTES + STEP_BYTES * (len(state.next) + len(state.pieces)) for state in states)
+        steps = sum(len(state.next) + len(state.pieces) for state in states)
+        return STATE_BYTES * len(states) + STEP_BYTES * steps + FORK_BYTES * self._forks
 
     def __len__(self) -> int:
         return len(self._states)

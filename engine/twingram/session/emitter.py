@@ -102,8 +102,17 @@ class Emitter(Output):
 
     def advance(self, text: bytearray, events: Iterable[tuple[Tag, int]], upto: int) -> list[Delta]:
         """The tags fired since the last step; then text up to `upto` belongs to what is open now."""
-        for tag, position in events:
-            kind = tag.kind
+        self.fire(text, events, 0)
+        if upto > self._bound:
+            upto = self._within(text, upto)
+        if self._sink and upto > self._sent:
+            self._feed(text, upto, False)
+        return self._taken()
+
+    def fire(self, text: bytearray, events: Iterable[tuple[Tag, int]], base: int) -> None:
+        """Tags, with their places counted from `base`; what comes of them is kept for the next `advance` or `more`."""
+        for tag, offset in events:
+            kind, position = tag.kind, base + offset
             if kind is _COMMIT:
                 continue
             if position > self._bound:
@@ -118,18 +127,13 @@ class Emitter(Output):
                 self._abort(tag.role, position)
             else:
                 self._end_turn(position)
-        if upto > self._bound:
-            upto = self._within(text, upto)
-        if self._sink and upto > self._sent:
-            self._feed(text, upto, False)
-        return self._taken()
 
     def more(self, text: bytearray, upto: int) -> list[Delta]:
-        """`advance` where nothing has fired, as after most tokens. Plain text takes the short way: 0.4 us less."""
+        """What was fired, and text up to `upto`. Where there is only plain text it takes a short way: 0.4 us less."""
         sent, sink = self._sent, self._sink
         if not sink or upto <= sent:
-            return []
-        if upto > self._bound or sink == _ESCAPED:
+            return self._taken()
+        if upto > self._bound or sink == _ESCAPED or self._pieces or self._out:
             return self.advance(text, (), upto)
         try:
             piece, self._sent = text[sent:upto].decode(), upto

@@ -4,8 +4,7 @@ In: transitions. Out: deltas, on request. Parser and session are both thin layer
 from drifting apart.
 
 Deltas are a function of the position alone: they are worked out when asked for, from the last place where they were.
-What a transition fired is only noted; the track is followed up to here when deltas are asked for. While one reading is
-left, and that is nearly always so, its tags are certain as they come and no track is needed.
+What a transition fired is only noted; the track is followed up to here when deltas are asked for.
 After a rollback the emitter is rebuilt from the last snapshot that is still in the past, so what had been given out for
 tokens that are now undone is simply given again when they are accepted again.
 Invariants: `text` holds exactly the decoded bytes of what was read; a snapshot is never changed.
@@ -15,19 +14,18 @@ Cost: reading a token is a dictionary look-up, an append or two and an addition;
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
-from ..automaton.machine import Move, State, Transition
+from ..automaton.machine import State, Transition
 from ..automaton.tags import Tag
 from .deltas import Delta
 from .emitter import Emitter
-from .track import ROOT, Node, collect, common, extend, first_after
+from .track import ROOT, Fork, Node, collect, common, extend, first_after
 
 __all__ = ["Reader"]
 
 _APART = 32  # steps between two snapshots: a copy of the emitter takes 2 us, to read 32 tokens again about 30
-
-Fired = tuple[tuple[Move, ...], int]  # what a transition fired, and where it began
 
 
 class Snapshot(NamedTuple):
@@ -35,8 +33,8 @@ class Snapshot(NamedTuple):
 
     steps: int
     followed: int
-    nodes: tuple[Node, ...]
-    given: Node
+    fork: Fork | None
+    base: int
     emitter: Emitter
 
 
@@ -44,20 +42,21 @@ class Reader:
     """Reads one turn. `steps` is the number of transitions taken."""
 
     __slots__ = (
-        *("_emitter", "_followed", "_given", "_nodes", "_past", "_snapshots", "_start", "_told"),
+        *("_base", "_emitter", "_followed", "_fork", "_past", "_snapshots", "_told"),
         *("fired", "position", "state", "text"),
     )
 
     def __init__(self, start: State, emitter: Emitter) -> None:
-        self.state = self._start = start
+        assert len(start.threads) == 1, "a turn begins with one reading"
+        self.state = start
         self.position = 0
         self.text = bytearray()
-        self.fired: list[Fired] = []  # of the transitions that fired anything
+        self.fired: list[tuple[Transition, int]] = []  # the transitions that fired anything, and where they began
         self._past: list[tuple[State, int, int]] = []  # state, position and length of `fired` before each step
         self._emitter = emitter
-        self._nodes: tuple[Node, ...] = (ROOT,) * len(start.threads)  # the track after so many of `fired`,
-        self._followed = 0
-        self._given = ROOT  # and what of it the emitter has had
+        self._followed = 0  # how many of `fired` the emitter has had, as far as they are certain
+        self._fork: Fork | None = None  # what is known there where it is not all certain,
+        self._base = 0  # and where that began
         self._snapshots: list[Snapshot] = []
         self._told = 0  # steps up to which deltas have been given out
 
@@ -70,7 +69,7 @@ class Reader:
         position, data = self.position, transition.data
         self._past.append((self.state, position, len(self.fired)))
         if transition.moves is not None:
-            self.fired.append((transition.moves, position))
+            self.fired.append((transition, position))
         self.state = transition.state
         self.text += data
         self.position = position + len(data)
@@ -78,7 +77,7 @@ class Reader:
     def follow(self, transition: Transition) -> None:
         """As `take`, but not to be rolled back."""
         if transition.moves is not None:
-            self.fired.append((transition.moves, self.position))
+            self.fired.append((transition, self.position))
         self.state = transition.state
         self.text += transition.data
         self.position += len(transition.data)
@@ -96,7 +95,7 @@ class Reader:
                 unknown = token
                 break
             if step.moves is not None:
-                self.fired.append((step.moves, position))
+                self.fired.append((step, position))
             data = step.data
             text += data
             position += len(data)
@@ -117,7 +116,7 @@ class Reader:
                 read = at
                 break
             if step.moves is not None:
-                fired.append((step.moves, position + at))
+                fired.append((step, position + at))
             state = step.state
         self.state, self.position = state, position + read
         self.text += data[:read]
@@ -125,34 +124,31 @@ class Reader:
 
     def deltas(self) -> list[Delta]:
         """What has become certain since the last call."""
-        if self._followed == len(self.fired) and len(self._nodes) == 1:
-            return self._emitter.more(self.text, self.position)
-        events, upto = self._certain()
-        return self._emitter.advance(self.text, events, upto)
+        if self._followed < len(self.fired):
+            self._follow()
+        upto, fork = self.position, self._fork
+        if fork is not None and fork.upto is not None:
+            upto = self._base + fork.upto
+        return self._emitter.more(self.text, upto)
 
-    def _certain(self) -> tuple[list[tuple[Tag, int]], int]:
-        """Follow the track up to here: the tags that are newly certain, and up to where the text is."""
-        events: list[tuple[Tag, int]] = []
-        nodes, given = self._nodes, self._given
-        fired = self.fired[self._followed :] if self._followed else self.fired
-        for moves, position in fired:
-            if len(moves) == 1 and len(nodes) == 1:
-                for tag, offset in moves[0].tags:
-                    events.append((tag, position + offset))
-                continue
-            nodes = extend(nodes, moves, position)
-            if len(nodes) == 1:  # no choice is open any more: everything read so far is certain
-                events += collect(nodes[0], given)
-                nodes, given = _CERTAIN, ROOT  # what lies behind is done with
-        upto = self.position
-        if len(nodes) > 1:
-            shared = common(nodes)
-            upto = first_after(nodes, shared, upto)
-            if shared is not given:
-                events += collect(shared, given)
-                given = shared
-        self._followed, self._nodes, self._given = len(self.fired), nodes, given
-        return events, upto
+    def _follow(self) -> None:
+        """Tell the emitter all tags up to here that are certain."""
+        fork, base, text, fire = self._fork, self._base, self.text, self._emitter.fire
+        for step, position in islice(self.fired, self._followed, None):
+            if fork is None:
+                moves = step.moves
+                assert moves is not None
+                if len(moves) == 1:
+                    fire(text, moves[0].tags, position)
+                    continue
+                fork, base = Fork.at(step), position
+            else:
+                fork = fork.after(step, position - base)
+            if fork.news:
+                fire(text, fork.news, base)
+            if len(fork.nodes) == 1:
+                fork = None
+        self._followed, self._fork, self._base = len(self.fired), fork, base
 
     # -- rollback ------------------------------------------------------------------------------------------------------
 
@@ -165,7 +161,7 @@ class Reader:
     def keep(self) -> None:
         """Remember the emitter as it is now. To be called at the beginning, and where `finish` has closed it."""
         emitter = self._emitter.clone()
-        self._snapshots.append(Snapshot(len(self._past), self._followed, self._nodes, self._given, emitter))
+        self._snapshots.append(Snapshot(len(self._past), self._followed, self._fork, self._base, emitter))
 
     def rollback(self, count: int) -> None:
         """Undo the last `count` transitions."""
@@ -180,7 +176,7 @@ class Reader:
             return  # nothing that is undone has been given out
         while self._snapshots[-1].steps > steps:
             self._snapshots.pop()
-        _, self._followed, self._nodes, self._given, emitter = self._snapshots[-1]
+        _, self._followed, self._fork, self._base, emitter = self._snapshots[-1]
         self._emitter = emitter.clone()
         self.deltas()  # what was given out up to here stays given out
         self._told = steps
@@ -189,48 +185,48 @@ class Reader:
 
     def finish(self, reason: str | None) -> list[Delta]:
         """The end of the output here."""
-        events, _ = self._certain()
-        events += collect(self._ending(self._nodes), self._given)
-        out = self._emitter.advance(self.text, events, self.position)
+        self._follow()
+        fork, base = self._fork, self._base
+        best, ending = self._best()
+        rest = [] if fork is None else collect(fork.nodes[best], fork.shared)
+        self._emitter.fire(self.text, rest, base)
+        out = self._emitter.advance(self.text, [(tag, self.position) for tag in ending], self.position)
         return out + self._emitter.finish(self.text, self.position, reason)
 
-    def _ending(self, nodes: tuple[Node, ...]) -> Node:
-        """The track if the output ends here: the preferred reading that may end wins; if none may, the preferred one
-        is cut."""
+    def _best(self) -> tuple[int, tuple[Tag, ...]]:
+        """The thread that counts if the output ends here, and what it fires then: the preferred one of those that may
+        end; if none may, the preferred one is cut."""
         ways = [(thread, tags) for thread, tags in enumerate(self.state.ends) if tags is not None]
-        best, ending = ways[0] if ways else (0, ())
-        node = nodes[best]
-        for tag in ending:
-            node = Node(node, tag, self.position)
-        return node
+        return ways[0] if ways else (0, ())
 
     def tracks(self) -> tuple[Node, ...]:
         """For each reading all that it has fired since the beginning."""
-        nodes: tuple[Node, ...] = (ROOT,) * len(self._start.threads)
-        for moves, position in self.fired:
-            nodes = extend(nodes, moves, position)
+        nodes: tuple[Node, ...] = (ROOT,)
+        for step, position in self.fired:
+            assert step.moves is not None
+            nodes = extend(nodes, step.moves, position)
         return nodes
 
     def tags(self) -> list[tuple[Tag, int]]:
         """All tags of the turn with their places, if the output ends here."""
-        return collect(self._ending(self.tracks()), ROOT)
+        best, ending = self._best()
+        return collect(self.tracks()[best], ROOT) + [(tag, self.position) for tag in ending]
 
     def replay(self, emitter: Emitter, *, ended: bool) -> list[Delta]:
         """All deltas up to here, from a new emitter."""
         nodes = self.tracks()
         shared = common(nodes)
-        out = emitter.advance(self.text, collect(shared, ROOT), first_after(nodes, shared, self.position))
+        upto = first_after(nodes, shared)
+        out = emitter.advance(self.text, collect(shared, ROOT), self.position if upto is None else upto)
         return out + emitter.finish(self.text, self.position, None) if ended else out
 
     def fork(self) -> Reader:
         """A copy that goes on by itself."""
         copy = Reader.__new__(Reader)
-        copy.state, copy.position, copy._start = self.state, self.position, self._start
+        copy.state, copy.position = self.state, self.position
         copy.text, copy.fired, copy._past = self.text[:], self.fired[:], self._past[:]
         copy._emitter, copy._followed = self._emitter.clone(), self._followed
-        copy._nodes, copy._given = self._nodes, self._given
+        copy._fork, copy._base = self._fork, self._base
         copy._snapshots, copy._told = self._snapshots[:], self._told
         return copy
 
-
-_CERTAIN = (ROOT,)

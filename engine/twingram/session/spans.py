@@ -49,17 +49,16 @@ class Ledger(Emitter):
             start = end
         return spans
 
-    def advance(self, text: bytearray, events: Iterable[tuple[Tag, int]], upto: int) -> list[Delta]:
-        for tag, position in events:
+    def fire(self, text: bytearray, events: Iterable[tuple[Tag, int]], base: int) -> None:
+        for tag, offset in events:
             if tag is COMMIT:
                 continue
-            position = self._within(text, position)
+            position = self._within(text, base + offset)
             self._note(position)
             scope = self._scope
-            super().advance(text, [(tag, position)], 0)
+            super().fire(text, [(tag, position)], 0)
             if self._scope is not scope:
                 self._noted = self._sent  # further back, if what was begun turns out to be text
-        return super().advance(text, (), upto)
 
     def finish(self, text: bytearray, upto: int, reason: str | None = None) -> list[Delta]:
         self._note(self._within(text, upto))
