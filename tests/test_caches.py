@@ -63,6 +63,23 @@ def test_a_budget_changes_no_result(name: str) -> None:
         assert tg.cache_usage() <= budget + max(budget // 8, caches.SLACK) + (1 << 17)
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_distances_while_all_is_forgotten(name: str) -> None:
+    """Spelling long fixed texts adds so much that the budget is settled in the middle of a walk."""
+    keys = {f"key_{number}_{'abcdefgh' * 12}_{number}": {"type": "integer"} for number in range(12)}
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": keys, "required": list(keys)}}]
+
+    def distance(budget: int) -> int:
+        tg.set_cache_budget(budget)
+        vocabulary = tg.Vocabulary.from_tokens([bytes((byte,)) for byte in range(256)], size=300, special_tokens={
+            marker: 256 + at for at, marker in enumerate(loaded(name).grammar.stops)})  # fmt: skip
+        return loaded(name).constraint(tools, "required", vocabulary=vocabulary).session().min_tokens_to_end()
+
+    expected = distance(caches.DEFAULT_BUDGET)
+    assert expected > sum(map(len, keys))
+    assert distance(0) == expected
+
+
 def test_sessions_live_on_when_all_is_forgotten() -> None:
     """Emptied at every step, under sessions that stand in the middle."""
     for walk in walked("gemma4", 36)[:4]:

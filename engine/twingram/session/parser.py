@@ -107,7 +107,7 @@ class Parser:
                     deltas = merge(out + deltas)
                 unfolded += deltas
                 return deltas
-            out += self._token(index(unknown), reader)
+            out += self._token(unknown, reader)
         for token in tokens:
             out += self._late(index(token))
         return self._given(merge(out))

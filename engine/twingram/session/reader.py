@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from operator import index
 from typing import NamedTuple
 
 from ..automaton.machine import State, Transition
@@ -92,7 +93,7 @@ class Reader:
         for token in tokens:
             step = state.pieces.get(token)
             if step is None:
-                unknown = token
+                unknown = index(token)
                 break
             if step.moves is not None:
                 self.fired.append((step, position))

@@ -60,13 +60,16 @@ class Distances:
 
     def _free(self, root: Expr) -> int:
         """The distance wherever containers may be opened."""
-        known = self._known
-        return known[root] if root in known else fold(root, known, _parts, self._value)
+        known = self._known  # a walk goes on with this one, should all be forgotten meanwhile
+        if root in known:
+            return known[root]
 
-    def _value(self, expr: Expr) -> int:
-        if isinstance(expr, Reference):
-            return self._definitions(expr.owner).get(expr.key, INFINITE)
-        return self._measure(expr, self._known.__getitem__)
+        def value(expr: Expr) -> int:
+            if isinstance(expr, Reference):
+                return self._definitions(expr.owner).get(expr.key, INFINITE)
+            return self._measure(expr, known.__getitem__)
+
+        return fold(root, known, _parts, value)
 
     def _measure(self, expr: Expr, of: Callable[[Expr], int]) -> int:
         return min(expr.measure(of, self.spell), INFINITE)
@@ -101,7 +104,8 @@ class Distances:
 
     def clear(self) -> None:
         """Forget all distances."""
-        self._known, self._spelt, self._settled = WeakKeyDictionary(), {b"": 0}, WeakKeyDictionary()
+        self._known, self._limited, self._spelt = WeakKeyDictionary(), {}, {b"": 0}
+        self._settled, self._levels = WeakKeyDictionary(), WeakKeyDictionary()
 
     def _from(self, data: bytes, start: int, fewest: list[int]) -> int:
         trie, node, best = self._trie, 0, INFINITE
