@@ -26,7 +26,7 @@ from .interning import intern
 from .kept import kept
 from .runs import overlay
 
-__all__ = ["later", "meet", "product", "sample", "shares"]
+__all__ = ["Later", "Meet", "later", "meet", "product", "sample", "shares"]
 
 _PUT_OFF = 4000  # states of what the first automaton meets, up to which their product waits
 _COUNTED = 64  # fewest characters up to which a search follows the count
@@ -42,6 +42,10 @@ class Later(Expr):
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return self.least
+
+    def made(self) -> Expr:
+        """The expression itself."""
+        return self.make()
 
     def _find_heads(self) -> tuple[Head, ...]:
         return self.make().heads()
@@ -67,9 +71,13 @@ class Meet(Expr):
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return self.least
 
-    def _find_heads(self) -> tuple[Head, ...]:
+    def made(self) -> Expr:
+        """The expression itself."""
         limits = replace(DEFAULT_LIMITS, automaton_states=INFINITE)
-        return counted(product(self.dfas, limits), self.low, self.high).heads()
+        return counted(product(self.dfas, limits), self.low, self.high)
+
+    def _find_heads(self) -> tuple[Head, ...]:
+        return self.made().heads()
 
     def __repr__(self) -> str:
         return "&".join(dfa.key.hex()[:4] for dfa in self.dfas)

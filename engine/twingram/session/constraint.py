@@ -253,7 +253,10 @@ class Constraint:
                 "no tokens spell any turn of this request: a byte that it needs has no token, or only a stop token"
             )
         self.max_tokens = max_tokens
+        self.most = INFINITE - 1 if max_tokens is None and vocabulary.missing_bytes else max_tokens
+        """Tokens of a turn; None where every token that the automaton reads can be followed to an end."""
         self._worst: WeakKeyDictionary[State, int] = WeakKeyDictionary()  # see is_ample
+        self._landed: WeakKeyDictionary[State, Mask] = WeakKeyDictionary()  # where not all tokens lead to an end
         if max_tokens is not None:
             least = self.distances.of_state(self.machine.start) - 1
             if least > max_tokens:
@@ -313,7 +316,12 @@ class Constraint:
         """The mask where `left` tokens are left before the stop token."""
         if self.is_ample(state, left):
             return self.masks.of(state)
-        return self.masks.within(state, self.distances, left)
+        if self.max_tokens is not None:
+            return self.masks.within(state, self.distances, left)
+        found = self._landed.get(state)
+        if found is None:
+            found = self._landed[state] = self.masks.within(state, self.distances, INFINITE - 1)
+        return found
 
     def forced_tokens(self, state: State) -> list[int]:
         """The tokens that the automaton and the tokenizer leave no choice about."""

@@ -64,13 +64,13 @@ class Session:
         """The mask as it is kept, shared with all sessions that stand at an equal state."""
         if self.is_terminated:
             return self.constraint.stop_mask
-        if self.constraint.max_tokens is None:
+        if self.constraint.most is None:
             return self._masks.of(self._reader.state)
         return self._mask_at(self._reader.state, 0)
 
     def _mask_at(self, state: State, ahead: int) -> Mask:
         """The mask of a state `ahead` tokens from here."""
-        most = self.constraint.max_tokens
+        most = self.constraint.most
         if most is None:
             return self._masks.of(state)
         return self.constraint.landing_mask(state, most - self._reader.steps - ahead)
@@ -107,7 +107,7 @@ class Session:
         reader = self._reader
         state = reader.state
         transition = state.pieces.get(token)
-        if transition is not None and self.constraint.max_tokens is None:  # met before, and no stop token: these are
+        if transition is not None and self.constraint.most is None:  # met before, and no stop token: these are
             reader.take(transition)  # not kept there
             return True
         transition = self._transition(state, token)
@@ -129,8 +129,8 @@ class Session:
         return binding.transition(state, token)
 
     def _lands(self, state: State, token: int, ahead: int) -> bool:
-        """Whether the turn can still be ended within the budget after `token`, `ahead` tokens from here."""
-        most = self.constraint.max_tokens
+        """Whether the turn can still be ended, and within the budget, after `token`, `ahead` tokens from here."""
+        most = self.constraint.most
         if most is None or token in self.binding.stops:
             return True
         left = most - self._reader.steps - ahead
@@ -175,6 +175,7 @@ class Session:
         shape (rows, words)."""
         target = bitmask if isinstance(bitmask, np.ndarray) else bitmask.numpy()
         masks = self.draft_masks(draft)
+        row_of(target[0], masks[0].size)
         if not 0 <= row <= len(target) - len(masks):
             raise ValueError(f"a bitmask of {len(target)} rows has no room for {len(masks)} from row {row} on")
         for at, mask in enumerate(masks, row):
@@ -194,7 +195,7 @@ class Session:
         if self.is_terminated:
             return []
         forced = self.constraint.forced_tokens(self._reader.state)
-        return forced if self.constraint.max_tokens is None else forced[: self.validate_tokens(forced)]
+        return forced if self.constraint.most is None else forced[: self.validate_tokens(forced)]
 
     def rollback(self, count: int) -> None:
         """Undo the last `count` accepted tokens."""

@@ -3,7 +3,7 @@
 In: a vocabulary. Out: for expressions and states, a number of tokens that reaches an end. Fixed text is spelt in as few
 tokens as the vocabulary allows, text that is free is left at once; parts are not merged across, so the number is a
 bound from above, and following it, it falls by one with every token. Near the limit on open containers, ways that lead
-past it do not count.
+past it do not count. Where a vocabulary lacks tokens, the distance of what it cannot spell is `INFINITE`.
 Invariant: for every state there is an allowed token after which the distance is smaller by at least one.
 Cost: each expression once; a literal costs a walk in the token trie for each of its bytes. Near the limit, each once
 for every number of containers that may still be opened.
@@ -11,15 +11,19 @@ for every number of containers that may still be opened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
+from ..automaton.counted import Counted
 from ..automaton.depth import Depth
-from ..automaton.expression import INFINITE, Expr, Seq
+from ..automaton.dfa import Dfa
+from ..automaton.expression import INFINITE, Expr, Seq, Text
 from ..automaton.fold import fold
 from ..automaton.machine import State
+from ..automaton.meet import Later, Meet
 from ..automaton.recursion import Definitions, Reference
 from ..caches import charge, watch
+from .partial import PartialTexts
 from .vocabulary import Vocabulary
 
 __all__ = ["Distances"]
@@ -37,6 +41,7 @@ class Distances:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._trie = vocabulary.trie
+        self._partial = PartialTexts(vocabulary) if vocabulary.missing_bytes else None
         self._known: WeakKeyDictionary[Expr, int] = WeakKeyDictionary()
         self._limited: dict[Placed, int] = {}  # those near the limit, replaced when it is full
         self._spelt: dict[bytes, int] = {b"": 0}
@@ -72,7 +77,22 @@ class Distances:
         return fold(root, known, _parts, value)
 
     def _measure(self, expr: Expr, of: Callable[[Expr], int]) -> int:
+        if self._partial is not None:
+            if isinstance(expr, Text):
+                return self._partial.ways(expr.dfa)[expr.state]
+            if isinstance(expr, Counted):
+                return self._partial.counted(expr)
+            if isinstance(expr, (Later, Meet)):
+                return self._free(expr.made())
         return min(expr.measure(of, self.spell), INFINITE)
+
+    def texts(self, dfa: Dfa) -> Sequence[int]:
+        """By state of an automaton of text: the distance from there."""
+        return dfa.shortest if self._partial is None else self._partial.ways(dfa)
+
+    def worst(self, leaf: Counted) -> int:
+        """The greatest distance that a text with a count leads to."""
+        return leaf.worst if self._partial is None else INFINITE
 
     def _definitions(self, owner: Definitions) -> Solved:
         """The distances of all definitions of a table."""

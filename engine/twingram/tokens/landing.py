@@ -15,7 +15,7 @@ import numpy as np
 
 from ..automaton.counted import Counted
 from ..automaton.depth import Depth
-from ..automaton.expression import Expr, Text
+from ..automaton.expression import INFINITE, Expr, Text
 from ..automaton.machine import State
 from .bitmask import pack
 from .distance import Distances
@@ -54,11 +54,12 @@ class Landing(Walk):
     def text(self, leaf: Text | Counted, tail: Expr) -> None:
         left = self.most - self.left(tail)
         if isinstance(leaf, Text) and left >= 0:
-            if left >= max(leaf.dfa.shortest[1:]):
+            ways = self.distances.texts(leaf.dfa)
+            if left >= max(ways[1:]):
                 self.rows.append(self.wide.row(leaf.dfa, leaf.state))
             else:
                 found = self.wide.sweep(leaf.dfa, leaf.state)
-                near = np.array([-1, *leaf.dfa.shortest[1:]])
+                near = np.array([INFINITE, *ways[1:]])
                 self.rows.append(pack(found.token_ids[near[found.end_states] <= left], len(self.wide.vocabulary)))
         elif isinstance(leaf, Counted) and left >= 0:
             found = self.wide.sweep(leaf.dfa, leaf.state)
@@ -72,7 +73,7 @@ class Landing(Walk):
         for token, state, count in pairs:
             key = (state, count)
             if key not in verdicts:
-                verdicts[key] = leaf.admits(state, count) and leaf.moved(state, count).shortest <= left
+                verdicts[key] = leaf.admits(state, count) and self.left(leaf.moved(state, count)) <= left
             if verdicts[key]:
                 yield token
 
@@ -80,7 +81,7 @@ class Landing(Walk):
         found = sweep(trie, leaf.dfa, leaf.state, node)
         left = self.most - self.left(tail)
         if isinstance(leaf, Text):
-            near = leaf.dfa.shortest
+            near = self.distances.texts(leaf.dfa)
             pairs = zip(found.token_ids.tolist(), found.end_states.tolist(), strict=True)
             self.ids.extend(token for token, state in pairs if near[state] <= left)
         else:
@@ -110,7 +111,7 @@ class Farthest(Landing):
 
     def _bound(self, leaf: Text | Counted, tail: Expr) -> None:
         """No token that stays text leads further than this."""
-        within = max(leaf.dfa.shortest[1:])
+        within = max(self.distances.texts(leaf.dfa)[1:])
         if isinstance(leaf, Counted):
-            within = max(within, leaf.worst)
+            within = max(within, self.distances.worst(leaf))
         self.most = max(self.most, within + self.left(tail))

@@ -59,7 +59,8 @@ class Vocabulary:
         `special_tokens` adds special tokens by id, or renames those at these ids. `size` is the width of the logits:
         ids that the file lacks are blank, ids past it are cut. `pattern` is the regular expression that cuts text
         before merging, for files that do not hold one (rank files and byte-level GGUF); only `encode` uses it.
-        A vocabulary that has no token for some byte is refused unless `allow_partial`.
+        A vocabulary that has no token for some byte is refused unless `allow_partial`; its masks then leave out what no
+        tokens could end.
         """
         read, make_encoder = _reader(path, pattern)
         key = cache.file_key(path, "vocabulary")
@@ -173,6 +174,11 @@ class Vocabulary:
         return LiteralSplit({text.encode("utf-8"): token_id for text, token_id in self.special_tokens.items()})
 
     # ---- for masks -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def missing_bytes(self) -> tuple[int, ...]:
+        """The bytes that no ordinary token spells by itself."""
+        return tuple(self._table.missing_bytes())
 
     @cached_property
     def fingerprint(self) -> bytes:
