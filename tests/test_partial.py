@@ -64,7 +64,8 @@ def test_no_walk_gets_stuck(seed: int) -> None:
 
 STRINGS: list[dict[str, Any]] = [
     {}, {"minLength": 2, "maxLength": 3}, {"pattern": "^[\u00e9\u6f22]+$"},
-    {"pattern": "^[a-c\u00e9]{2,4}$", "maxLength": 3}, {"pattern": "^a", "minLength": 3}, {"enum": ["caf\u00e9", "tea"]}, {"format": "date"},
+    {"pattern": "^[a-c\u00e9]{2,4}$", "maxLength": 3}, {"pattern": "^a", "minLength": 3},
+    {"enum": ["caf\u00e9", "tea"]}, {"format": "date"},
 ]  # fmt: skip
 
 
