@@ -152,7 +152,9 @@ def compose(
 class Machine:
     """The states reachable from one start expression."""
 
-    __slots__ = ("__weakref__", "_forks", "_states", "depth", "epoch", "limits", "ordered", "recovery", "start", "widths")
+    __slots__ = (
+        "__weakref__", "_forks", "_states", "depth", "epoch", "limits", "ordered", "recovery", "start", "widths",
+    )  # fmt: skip
 
     def __init__(
         self,
