@@ -5,6 +5,7 @@
     |-- SchemaError       a JSON Schema cannot be compiled: tool, JSON path, keyword, hint
     |-- VocabularyError   a tokenizer cannot be read, or lacks what a format needs
     |-- RequestError      the request contradicts itself (an unknown tool is named ...)
+    |-- ExportError       a constraint cannot be written in the notation of another engine
     `-- LimitExceeded     something grew past one of the numbers in `limits.Limits`
 
 A message says what is wrong, where, and what to do about it. The parts are attributes as well, so that a server can
@@ -13,7 +14,7 @@ build its own answer from them. Programming errors (a wrong argument type) raise
 
 from __future__ import annotations
 
-__all__ = ["GrammarError", "LimitExceeded", "RequestError", "SchemaError", "TwingramError", "VocabularyError"]
+__all__ = ["ExportError", "GrammarError", "LimitExceeded", "RequestError", "SchemaError", "TwingramError", "VocabularyError"]
 
 
 class TwingramError(Exception):
@@ -74,6 +75,14 @@ class VocabularyError(TwingramError):
 
 class RequestError(TwingramError):
     """The request contradicts itself: an unknown tool in a named choice, `required` without tools ..."""
+
+
+class ExportError(TwingramError):
+    """A constraint cannot be written as grammar text for another engine without changing what it allows."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        self.message, self.reason = message, reason
+        super().__init__(f"cannot export: {message}" + (f" ({reason})" if reason else ""))
 
 
 class LimitExceeded(TwingramError):

@@ -1,0 +1,187 @@
+"""Texts of an automaton as grammar terms, with bounds on their number of characters.
+
+In: a `Dfa`, a least and a greatest number of characters. Out: one term; what a regular expression would say at too
+great a length becomes rules, one for each state that is left: each says which characters lead to which rule.
+
+States are taken out one after the other, the cheapest first, until the next would cost too much. States inside what
+counts as one character (an escape of several) go first; then a count is a repetition where all states but one are gone,
+and a state and a number of characters elsewhere.
+Invariant: the same texts. `ExportError` where the bounds need more rules than `most`.
+Cost: states times the size of the term.
+Source: J. A. Brzozowski, E. J. McCluskey, "Signal Flow Graph Techniques for Sequential Circuit State Diagrams" (1963).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeAlias
+
+from ..automaton.dfa import Dfa
+from ..automaton.expression import INFINITE
+from ..errors import ExportError
+from .letters import letters
+from .terms import NONE, NULL, Name, Term, either, row, size_of, times
+
+__all__ = ["Rules", "regular"]
+
+Rules: TypeAlias = "Callable[[object], tuple[Name, Callable[[Term], None]]]"
+"""A name for a new rule of this origin, and what takes its body."""
+
+_GROWTH = 60  # a state is taken out if the terms grow by no more parts than that
+_WIDEST = 150  # parts of a term between two states
+_WHOLE = 4000  # both, where one term has to say all
+_START, _END = 0, -1
+Arcs: TypeAlias = "dict[int, dict[int, Term]]"  # state -> state -> what is read on the way
+
+
+def regular(dfa: Dfa, low: int, high: int, rules: Rules, *, most: int, whole: bool = False) -> Term:
+    """The texts of `dfa` with `low` to `high` characters. `whole`: as one term without rules of its own, or
+    `ExportError`."""
+    if not dfa.start:
+        return NONE
+    rules = _refused if whole else rules
+    if low <= 0 and high >= INFINITE:
+        return _term(_reduced(dfa, whole), rules)
+    return _counted(dfa, low, high, rules, most)
+
+
+def _refused(_: object) -> tuple[Name, Callable[[Term], None]]:
+    raise ExportError("a pattern has no expression of reasonable length")
+
+
+def _open(dfa: Dfa) -> Arcs:
+    """The arcs of an automaton, with a start before its start and an end behind its ends."""
+    found = letters(dfa)
+    arcs: Arcs = {state: dict(after.items()) for state, after in found.arcs.items()}
+    for state in found.arcs:
+        if found.accept[state]:
+            arcs[state][_END] = NULL
+    arcs[_START] = {found.start: NULL}
+    return arcs
+
+
+@lru_cache(maxsize=256)
+def _reduced(dfa: Dfa, whole: bool) -> Arcs:
+    graph = _Graph(_open(dfa))
+    graph.take_out(lambda _: True, *((_WHOLE, _WHOLE) if whole else (_GROWTH, _WIDEST)))
+    return graph.arcs
+
+
+def _term(arcs: Arcs, rules: Rules) -> Term:
+    """What leads from the start to the end; a state that is left is a rule."""
+    made = {state: rules(state) for state in arcs if state != _START}
+
+    def leads(state: int) -> Term:
+        return either(row(term, NULL if to == _END else made[to][0]) for to, term in arcs[state].items())
+
+    for state, (_, give) in made.items():
+        give(leads(state))
+    return leads(_START)
+
+
+class _Graph:
+    """States with terms between them."""
+
+    def __init__(self, arcs: Arcs) -> None:
+        self.arcs: Arcs = {}
+        self.before: dict[int, dict[int, int]] = {}  # state -> states that lead there -> size of the term between
+        for source, after in arcs.items():
+            self.arcs[source] = {}
+            for target, term in after.items():
+                self._set(source, target, term)
+
+    def _set(self, source: int, target: int, term: Term) -> None:
+        self.arcs[source][target] = term
+        self.before.setdefault(target, {})[source] = size_of(term)
+
+    def take_out(self, which: Callable[[int], bool], growth: int, widest: int) -> None:
+        """Take out the states that may go, the cheapest first, the farthest of those that cost the same."""
+        states = [state for state in self.arcs if state != _START and which(state)]
+        while states:
+            state = min(states, key=lambda each: (self._cost(each, widest), -each))
+            if self._cost(state, widest) > growth:
+                return
+            states.remove(state)
+            self._remove(state)
+
+    def _cost(self, state: int, widest: int) -> int:
+        """By how many parts the terms grow."""
+        after = {to: self.before[to][state] for to in self.arcs[state] if to != state}
+        before = {source: size for source, size in self.before.get(state, {}).items() if source != state}
+        around = self.before[state][state] + 1 if state in self.arcs[state] else 0
+        if before and after:
+            known = max(self.before[to].get(source, 0) for to in after for source in before)
+            if known + max(before.values()) + around + max(after.values()) > widest:
+                return INFINITE
+        made = len(after) * sum(before.values()) + len(before) * (sum(after.values()) + around * len(after))
+        return made - sum(before.values()) - sum(after.values()) - around
+
+    def _remove(self, state: int) -> None:
+        after = self.arcs.pop(state)
+        loop = after.pop(state, NONE)
+        for source in self.before.pop(state, {}):
+            if source == state:
+                continue
+            term = self.arcs[source].pop(state)
+            for target, then in after.items():
+                known = self.arcs[source].get(target, NONE)
+                self._set(source, target, either((known, row(term, times(loop), then))))
+        for target in after:
+            self.before[target].pop(state, None)
+
+
+# -- counts ------------------------------------------------------------------------------------------------------------
+
+
+def _counted(dfa: Dfa, low: int, high: int, rules: Rules, most: int) -> Term:
+    """Bounds: what lies between two states that complete a character counts as one."""
+    boundary = dfa.boundary
+    graph = _Graph(_open(dfa))
+    start = dfa.start
+    graph.take_out(lambda state: not boundary[state] and state != start, _WHOLE, _WHOLE)
+    arcs = {state: {to: term for to, term in after.items() if to != _END} for state, after in graph.arcs.items()}
+    left = [state for state in arcs if state != _START and state != start and not boundary[state]]
+    if left or any(not boundary[to] for state in arcs if state != _START for to in arcs[state]):
+        raise ExportError("the characters of a text cannot be counted", "it has escapes of its own")
+    ends = {state for state, after in graph.arcs.items() if _END in after}
+    return _Count(arcs, ends, low, high, rules, most).term(start, 0)
+
+
+class _Count:
+    """A state and the number of characters that led there make a rule."""
+
+    def __init__(self, arcs: Arcs, ends: set[int], low: int, high: int, rules: Rules, most: int) -> None:
+        self.arcs, self.ends, self.low, self.high = arcs, ends, low, high
+        self.rules, self.most = rules, most
+        self.cap = low if high >= INFINITE else high  # counts from there on are alike, if there is no upper bound
+        self.names: dict[tuple[int, int], tuple[Name, Callable[[Term], None]]] = {}
+        self.todo: list[tuple[int, int]] = []
+
+    def term(self, state: int, count: int) -> Term:
+        first = self._at(state, count)
+        done = 0
+        while done < len(self.todo):
+            at = self.todo[done]
+            done += 1
+            if done > self.most:
+                raise ExportError(f"a text of a pattern and {self.low} to {self.high} characters", "too many rules")
+            self.names[at][1](self._body(*at))
+        return first
+
+    def _at(self, state: int, count: int) -> Term:
+        loop = self.arcs[state].get(state)
+        if loop is not None and len(self.arcs[state]) == 1 and state in self.ends:
+            high = self.high if self.high >= INFINITE else self.high - count
+            return times(loop, max(0, self.low - count), high)
+        if (state, count) not in self.names:
+            self.names[state, count] = self.rules((state, count))
+            self.todo.append((state, count))
+        return self.names[state, count][0]
+
+    def _body(self, state: int, count: int) -> Term:
+        ways = [NULL] if state in self.ends and count >= self.low else []
+        if count < self.high:
+            after = min(count + 1, self.cap) if self.high >= INFINITE else count + 1
+            ways += [row(term, self._at(to, after)) for to, term in self.arcs[state].items()]
+        return either(ways)
