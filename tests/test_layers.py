@@ -38,8 +38,12 @@ NAMES = re.compile(
     r"|(?<![a-z])(?:muse|atem|openai)(?![a-z])",
     re.IGNORECASE,
 )
-# The shape of Chat Completions messages is part of the public surface and is named for it.
-API_NAMES = re.compile(r"\bto_openai\b|\bopenai_chunks\b|--openai\b|\.openai\b|\bopenai\.py\b|\bsession/openai\b")
+# The shape of Chat Completions messages is part of the public surface and is named for it; so are the notations of
+# other engines that a constraint can be exported to.
+API_NAMES = re.compile(
+    r"\bto_openai\b|\bopenai_chunks\b|--openai\b|\.openai\b|\bopenai\.py\b|\bsession/openai\b"
+    r"|\"xgrammar\"|\"llguidance\""
+)
 
 
 def modules(folder: Path) -> list[Path]:

@@ -10,7 +10,15 @@ The README has the map of the modules, in reading order.
 """
 
 from .caches import cache_usage, set_cache_budget
-from .errors import GrammarError, LimitExceeded, RequestError, SchemaError, TwingramError, VocabularyError
+from .errors import (
+    ExportError,
+    GrammarError,
+    LimitExceeded,
+    RequestError,
+    SchemaError,
+    TwingramError,
+    VocabularyError,
+)
 from .format import Format, list_formats, load_format
 from .limits import Limits
 from .schema.report import Finding
@@ -35,6 +43,7 @@ __all__ = [
     "Constraint",
     "Content",
     "Delta",
+    "ExportError",
     "Finding",
     "Format",
     "GrammarError",

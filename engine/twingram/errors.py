@@ -14,7 +14,15 @@ build its own answer from them. Programming errors (a wrong argument type) raise
 
 from __future__ import annotations
 
-__all__ = ["ExportError", "GrammarError", "LimitExceeded", "RequestError", "SchemaError", "TwingramError", "VocabularyError"]
+__all__ = [
+    "ExportError",
+    "GrammarError",
+    "LimitExceeded",
+    "RequestError",
+    "SchemaError",
+    "TwingramError",
+    "VocabularyError",
+]
 
 
 class TwingramError(Exception):

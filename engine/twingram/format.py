@@ -13,6 +13,7 @@ from typing import Any
 
 from .automaton.machine import Machine
 from .errors import RequestError
+from .export import exported
 from .grammar.alphabet import Alphabet
 from .grammar.check import check
 from .grammar.compile import Reading
@@ -172,13 +173,18 @@ class Format:
             formats=check_formats,
             limits=limits,
         )
-        return Constraint(
-            self.grammar, vocabulary, known, read_choice(tool_choice, known), start=start.rule,
-            begun=start is not self.grammar.starts[0], parallel_tool_calls=parallel_tool_calls, reasoning=reasoning,
-            options=options, on_refused=on_refused, response_schema=response_schema,
-            stop_tokens=stop_list(stop_tokens),
-            max_tokens=count_or_none("max_tokens", max_tokens), limits=limits,
-        )  # fmt: skip
+        choice, stops = read_choice(tool_choice, known), stop_list(stop_tokens)
+        most = count_or_none("max_tokens", max_tokens)
+
+        def made(options: SchemaOptions) -> Constraint:
+            return Constraint(
+                self.grammar, vocabulary, known, choice, start=start.rule, begun=start is not self.grammar.starts[0],
+                parallel_tool_calls=parallel_tool_calls, reasoning=reasoning, options=options, on_refused=on_refused,
+                response_schema=response_schema, stop_tokens=stops, max_tokens=most, limits=limits,
+                remake=made, exporter=exported,
+            )  # fmt: skip
+
+        return made(options)
 
 
 def _is_a(name: str, value: object, kind: type) -> None:

@@ -44,14 +44,14 @@ def _fault(trial: Trial, work: bool) -> str:
         check(trial, work=work)
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        own = next((frame for frame in reversed(frames) if "twingram" in frame.filename or "fuzz" in frame.filename))
+        own = next(frame for frame in reversed(frames) if "twingram" in frame.filename or "fuzz" in frame.filename)
         return f"{trial.format}: {type(error).__name__} {own.name}:{own.lineno} {str(error).splitlines()[:1]}"[:160]
     return ""
 
 
 def _shrunk(trial: Trial, reason: str, work: bool) -> Trial:
     """A shorter text that breaks at the same place."""
-    place = reason.split(" [")[0]
+    place = reason.split(" [", maxsplit=1)[0]
     size = max(1, len(trial.text) // 2)
     while size:
         at = 0

@@ -17,6 +17,7 @@ from typing import NoReturn
 import twingram as tg
 from twingram import resources
 from twingram.errors import TwingramError
+from twingram.export import NOTATIONS
 
 from . import commands
 from .demo import demo
@@ -98,6 +99,17 @@ def _arguments() -> argparse.ArgumentParser:
     )  # fmt: skip
     mask.add_argument("-n", type=_positive, default=20, metavar="N", dest="count", help="tokens to show (default 20)")
     mask.set_defaults(run=commands.mask)
+
+    export = _command(
+        group, "export", "what a mask allows, as grammar text for another engine",
+        f"export {example} --tool-choice required --to {NOTATIONS[0]} --vocabulary tokenizer.json",
+    )  # fmt: skip
+    _add_request(export, known)
+    export.add_argument("--to", required=True, choices=NOTATIONS, help="the engine whose notation it is")
+    export.add_argument(
+        "--key-order", choices=("declared", "sorted"), default="declared", help="of the keys of objects"
+    )
+    export.set_defaults(run=commands.export)
 
     check = _command(group, "check", "a report on a grammar, for its author", "check grammar.lark --svg grammar.svg")
     check.add_argument("file", metavar="FILE", help="a grammar file (*.lark), a format's name, or - for standard input")

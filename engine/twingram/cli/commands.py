@@ -20,7 +20,7 @@ from twingram.grammar.check import check_ambiguity, check_rules
 from . import inputs
 from .outputs import STATUSES, decoded, delta_text, finding_words, json_text, message_text
 
-__all__ = ["check", "formats", "mask", "parse", "sample", "schema"]
+__all__ = ["check", "export", "formats", "mask", "parse", "sample", "schema"]
 
 
 def formats(_: argparse.Namespace) -> None:
@@ -69,7 +69,11 @@ def mask(arguments: argparse.Namespace) -> None:
         print(line)
 
 
-def _constraint(arguments: argparse.Namespace) -> tg.Constraint:
+def export(arguments: argparse.Namespace) -> None:
+    print(_constraint(arguments, key_order=arguments.key_order).export(arguments.to), end="")
+
+
+def _constraint(arguments: argparse.Namespace, **options: Any) -> tg.Constraint:
     file = arguments.vocabulary
     return inputs.load(arguments.format).constraint(
         inputs.tools_of(arguments.tools),
@@ -78,6 +82,7 @@ def _constraint(arguments: argparse.Namespace) -> tg.Constraint:
         parallel_tool_calls=not arguments.single,
         reasoning=arguments.reasoning,
         prompt_tail=arguments.prompt_tail,
+        **options,
     )
 
 

@@ -174,7 +174,8 @@ class _Lowering:
             member([template.free], used, None)
         if template.tally is None and bits:  # the next key is there or it is not
             if not template.required >> bits[0] & 1:
-                ways.append(self.name(intern(Members, template, template.after(used, bits[0]), expr.begun, expr.written)))
+                after = template.after(used, bits[0])
+                ways.append(self.name(intern(Members, template, after, expr.begun, expr.written)))
         elif not any(template.missing(used, expr.written)):
             ways.append(NULL)
         return either(ways)
@@ -256,7 +257,11 @@ def _productive(rules: dict[str, Term]) -> dict[str, Term]:
             todo += users.get(name, ())
     if len(good) == len(rules):
         return rules
-    return {name: _mapped(term, lambda n: n if n.name in good else NONE) for name, term in rules.items() if name in good}
+
+    def kept(name: Name) -> Term:
+        return name if name.name in good else NONE
+
+    return {name: _mapped(term, kept) for name, term in rules.items() if name in good}
 
 
 def _derives(term: Term, good: set[str]) -> bool:
@@ -280,12 +285,7 @@ def _renamed(start: str, rules: dict[str, Term]) -> dict[str, str]:
             names[name] = first[term]
         else:
             first.setdefault(term, name)
-    for name in names:  # follow chains
-        seen = {name}
-        while names[name] in names and names[name] not in seen:
-            seen.add(names[name])
-            names[name] = names[names[name]]
-    return {name: to for name, to in names.items() if to not in names}
+    return {name: to for name, to in names.items() if to not in names}  # chains are followed in the next round
 
 
 _SMALL = 3  # parts of a rule that is written out where it is used

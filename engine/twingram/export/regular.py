@@ -30,24 +30,18 @@ Rules: TypeAlias = "Callable[[object], tuple[Name, Callable[[Term], None]]]"
 
 _GROWTH = 60  # a state is taken out if the terms grow by no more parts than that
 _WIDEST = 150  # parts of a term between two states
-_WHOLE = 4000  # both, where one term has to say all
+_ESCAPE = 4000  # both, of states inside what counts as one character: they have to go
 _START, _END = 0, -1
 Arcs: TypeAlias = "dict[int, dict[int, Term]]"  # state -> state -> what is read on the way
 
 
-def regular(dfa: Dfa, low: int, high: int, rules: Rules, *, most: int, whole: bool = False) -> Term:
-    """The texts of `dfa` with `low` to `high` characters. `whole`: as one term without rules of its own, or
-    `ExportError`."""
+def regular(dfa: Dfa, low: int, high: int, rules: Rules, *, most: int) -> Term:
+    """The texts of `dfa` with `low` to `high` characters."""
     if not dfa.start:
         return NONE
-    rules = _refused if whole else rules
     if low <= 0 and high >= INFINITE:
-        return _term(_reduced(dfa, whole), rules)
+        return _term(_reduced(dfa), rules)
     return _counted(dfa, low, high, rules, most)
-
-
-def _refused(_: object) -> tuple[Name, Callable[[Term], None]]:
-    raise ExportError("a pattern has no expression of reasonable length")
 
 
 def _open(dfa: Dfa) -> Arcs:
@@ -62,9 +56,9 @@ def _open(dfa: Dfa) -> Arcs:
 
 
 @lru_cache(maxsize=256)
-def _reduced(dfa: Dfa, whole: bool) -> Arcs:
+def _reduced(dfa: Dfa) -> Arcs:
     graph = _Graph(_open(dfa))
-    graph.take_out(lambda _: True, *((_WHOLE, _WHOLE) if whole else (_GROWTH, _WIDEST)))
+    graph.take_out(lambda _: True, _GROWTH, _WIDEST)
     return graph.arcs
 
 
@@ -139,9 +133,9 @@ def _counted(dfa: Dfa, low: int, high: int, rules: Rules, most: int) -> Term:
     boundary = dfa.boundary
     graph = _Graph(_open(dfa))
     start = dfa.start
-    graph.take_out(lambda state: not boundary[state] and state != start, _WHOLE, _WHOLE)
+    graph.take_out(lambda state: not boundary[state] and state != start, _ESCAPE, _ESCAPE)
     arcs = {state: {to: term for to, term in after.items() if to != _END} for state, after in graph.arcs.items()}
-    left = [state for state in arcs if state != _START and state != start and not boundary[state]]
+    left = [state for state in arcs if state not in (_START, start) and not boundary[state]]
     if left or any(not boundary[to] for state in arcs if state != _START for to in arcs[state]):
         raise ExportError("the characters of a text cannot be counted", "it has escapes of its own")
     ends = {state for state, after in graph.arcs.items() if _END in after}

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -219,7 +220,10 @@ class Constraint:
         stop_tokens: Sequence[int | str] | None,
         max_tokens: int | None,
         limits: Limits,
+        remake: Callable[[SchemaOptions], Constraint],
+        exporter: Callable[[Constraint, str], str],
     ) -> None:
+        self.options, self._remake, self._exporter = options, remake, exporter
         stops = None if stop_tokens is None else tuple(_stop_id(stop, grammar, vocabulary) for stop in stop_tokens)
         self.mask_table = MaskTable.of(vocabulary)
         vocabulary = _reserving(vocabulary, stops) if stops else vocabulary
@@ -380,6 +384,22 @@ class Constraint:
     def session(self, *, call_id: Callable[[], str] | None = None) -> Session:
         """Begin a generation. `call_id`: factory of call ids, random by default."""
         return Session(self, call_id)
+
+    def ordered(self, key_order: str) -> Constraint:
+        """The same request with the keys of objects in one order; itself if they stand in one already."""
+        if self.options.key_order != "any":
+            return self
+        return self._remake(replace(self.options, key_order=key_order))
+
+    def export(self, to: str) -> str:
+        """What is allowed, as grammar text for another engine: `to` is "xgrammar", "gbnf" or "llguidance".
+
+        Special tokens are tokens there, by their ids. Keys in any order are written in the declared one (pass
+        `key_order="sorted"` for the other). Not in the text: `max_tokens`, how deep containers may nest, and the stop
+        tokens that end any turn, which the engine adds of itself; those that follow a call are in it. `ExportError` if
+        something cannot be said without allowing more or less.
+        """
+        return self._exporter(self, to)
 
     def report(self) -> list[Finding]:
         """Per tool, JSON path and keyword what the mask does of it: enforced, narrowed, relaxed or refused.
