@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 from ..automaton.choice import Alt, Words
 from ..automaton.counted import Counted
-from ..automaton.expression import EMPTY, INFINITE, NOTHING, Expr, Literal, Mark, Repeat, Seq, Symbol, intern, literal
+from ..automaton.expression import EMPTY, INFINITE, NOTHING, Expr, Literal, Mark, Repeat, Seq, Symbol, literal
 from ..automaton.expression import Text as Region
+from ..automaton.interning import intern
 from ..automaton.meet import Later, Meet
 from ..automaton.members import Members
 from ..automaton.recursion import Reference

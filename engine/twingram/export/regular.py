@@ -174,7 +174,7 @@ class _Count:
         return self.names[state, count][0]
 
     def _body(self, state: int, count: int) -> Term:
-        ways = [NULL] if state in self.ends and count >= self.low else []
+        ways: list[Term] = [NULL] if state in self.ends and count >= self.low else []
         if count < self.high:
             after = min(count + 1, self.cap) if self.high >= INFINITE else count + 1
             ways += [row(term, self._at(to, after)) for to, term in self.arcs[state].items()]
