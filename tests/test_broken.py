@@ -79,10 +79,10 @@ READINGS: dict[str, tuple[str, str, list[tuple[str, ...]]]] = {
     ),
     "a channel with another label": (
         "gemma4", "<|channel>final\nhm<channel|>Hi<|tool_call>call:f{}<tool_call|>",
-        [("ParseError", "<|channel>final\nhm<channel|>"), ("Content", "Hi"), *CALL],
+        [("Reasoning", "final\nhm"), ("Content", "Hi"), *CALL],
     ),
     "a label without its end": (
-        "gemma4", "<|channel>final<|tool_call>call:f{}<tool_call|>", [("ParseError", "<|channel>final"), *CALL],
+        "gemma4", "<|channel>final<|tool_call>call:f{}<tool_call|>", [("Reasoning", "final"), *CALL],
     ),
     "a message that begins without the end of the one before": (
         "atem", " to=self<|message|>hm" + NEXT, [("Reasoning", "hm"), *CALL],

@@ -25,8 +25,6 @@ NOT_READ = {
     "at-swallowed-param-open": "TOOL.PARAM glued together",
     "at-message-token-replaces-name-end": "a control token in place of the end of a name",
     "at-message-token-inside-name": "a control token in a name",
-    "g4-missing-open-delim": "a missing opening delimiter",
-    "g4-missing-open-delim-comma": "a missing opening delimiter",
     "g4-interior-delims": "literal quotes written with the delimiter are not guessed: the call ends in an error",
 }
 # Where the format's own decision overrules the case's expectation.

@@ -89,19 +89,21 @@ class Format:
         if strict and salvage:
             raise RequestError("strict=True and salvage=True contradict each other")
         reading = Reading.STRICT if strict else Reading.SALVAGE if salvage else Reading.LENIENT
-        start = self._start(prompt_tail).rule
+        start, known = self._start(prompt_tail).rule, Tools.parse(tools)
+        declared = known.conditions() if self.grammar.conditional and known.given and not strict else None
 
         def of_text() -> Machine:
-            return parser_machine(self.grammar, start, Alphabet.of(self.grammar.markers), reading, limits)
+            alphabet = Alphabet.of(self.grammar.markers)
+            return parser_machine(self.grammar, start, alphabet, reading, limits, declared=declared)
 
         def of_tokens() -> tuple[Machine, TokenBinding]:
             assert vocabulary is not None
             alphabet = Alphabet.of(self.grammar.markers, vocabulary.special_tokens)
-            machine = parser_machine(self.grammar, start, alphabet, reading, limits, vocabulary.fingerprint)
+            machine = parser_machine(self.grammar, start, alphabet, reading, limits, vocabulary.fingerprint, declared)
             return machine, _parser_binding(self.grammar, vocabulary, alphabet)
 
         return Parser(
-            of_text, of_tokens if vocabulary is not None else None, tools=Tools.parse(tools),
+            of_text, of_tokens if vocabulary is not None else None, tools=known,
             casts=self.grammar.casts, call_id=call_id, limits=limits, unknown_tools=unknown_tools,
         )  # fmt: skip
 

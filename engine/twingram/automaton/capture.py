@@ -1,11 +1,13 @@
-"""Captures: the same text twice.
+"""Captures: the same text twice, and words whose choice decides what may follow.
 
 In: a byte automaton for the first occurrence and, in what follows it, `same` placeholders. Out: a `Recorder` that keeps
-the bytes it has read; when it ends, the placeholders in what follows become that text.
+the bytes it has read; when it ends, the placeholders in what follows become that text. `fills` says more about what a
+text stands for: which other parts of what follows it puts something in the place of.
 
 This is the only place where an expression depends on what was read. It stays finite: what is recorded is bounded, and a
 name is as long as a name is.
-Invariant: a placeholder that no recorder before it fills reads nothing (the grammar check refuses such a grammar).
+Invariant: a placeholder that no recorder before it fills reads nothing (the grammar check refuses such a grammar). A
+recorder fills up to the next one of its name in the same row: from there on, that one decides.
 Cost: a state for each prefix of each name that occurs; binding rebuilds the parts of what follows that hold a
 placeholder, once for each name.
 """
@@ -19,7 +21,9 @@ from .dfa import Dfa
 from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Repeat, Seq, literal, repeat, seq
 from .interning import intern
 
-__all__ = ["recorder", "replaced", "same"]
+__all__ = ["Fills", "recorder", "replaced", "same"]
+
+Fills = Callable[[bytes], Mapping[Expr, Expr]]  # the text that was read -> parts of what follows, and what they become
 
 _LONGEST = 512  # bytes that are recorded at most
 
@@ -27,18 +31,22 @@ _LONGEST = 512  # bytes that are recorded at most
 class Recorder(Leaf):
     """Text of `dfa`, of which `seen` is read; `name` is what `same` calls it."""
 
-    __slots__ = ("dfa", "first", "name", "seen", "state")
+    __slots__ = ("dfa", "fills", "first", "name", "seen", "state")
 
-    def __init__(self, dfa: Dfa, state: int, name: str, seen: bytes) -> None:
-        self.dfa, self.state, self.name, self.seen = dfa, state, name, seen
+    def __init__(self, dfa: Dfa, state: int, name: str, seen: bytes, fills: Fills | None) -> None:
+        self.dfa, self.state, self.name, self.seen, self.fills = dfa, state, name, seen, fills
         self.first = dfa.first[state] if len(seen) < _LONGEST else 0
 
     def after(self, sym: int) -> Expr:
-        found: Expr = intern(Recorder, self.dfa, self.dfa.rows[self.state][sym], self.name, self.seen + bytes((sym,)))
+        seen = self.seen + bytes((sym,))
+        found: Expr = intern(Recorder, self.dfa, self.dfa.rows[self.state][sym], self.name, seen, self.fills)
         return found
 
     def follow(self, tail: Expr) -> Expr:
-        return replaced(tail, {same(self.name): literal(self.seen)})
+        places: dict[Expr, Expr] = {same(self.name): literal(self.seen)}
+        if self.fills is not None:
+            places.update(self.fills(self.seen))
+        return replaced(tail, places, upto=self.name)
 
     def _find_heads(self) -> tuple[Head, ...]:
         ending: tuple[Head, ...] = (((), None, self),) if self.dfa.accept[self.state] else ()
@@ -69,10 +77,11 @@ class Same(Expr):
         return f"same[{self.name}]"
 
 
-def recorder(dfa: Dfa, name: str) -> Expr:
+def recorder(dfa: Dfa, name: str, fills: Fills | None = None) -> Expr:
+    """`fills` must be one object for one meaning: it is compared by identity."""
     if dfa.start == 0:
         return NOTHING
-    found: Expr = intern(Recorder, dfa, dfa.start, name, b"")
+    found: Expr = intern(Recorder, dfa, dfa.start, name, b"", fills)
     return found
 
 
@@ -81,37 +90,53 @@ def same(name: str) -> Expr:
     return found
 
 
-def replaced(expr: Expr, places: Mapping[Expr, Expr], known: dict[Expr, Expr] | None = None) -> Expr:
-    """`expr` with others in the places of some of its parts; parts without any of them are kept as they are."""
-    known = {} if known is None else known
-    row: list[Expr] = []
-    at = expr
-    changed = False
-    while True:  # along the spine without recursion: it is as long as the output is deep
-        part = at.head if isinstance(at, Seq) else at
-        made = known.get(part)
-        if made is None:
-            made = known[part] = _replaced_part(part, places, known)
-        changed = changed or made is not part
-        row.append(made)
-        if not isinstance(at, Seq):
-            return seq(*row) if changed else expr
-        at = at.tail
+def replaced(expr: Expr, places: Mapping[Expr, Expr], *, upto: str = "") -> Expr:
+    """`expr` with others in the places of some of its parts, in each row up to a recorder of the name `upto`.
+
+    Parts without any of them are kept as they are.
+    """
+    return _Replacement(places, upto).row(expr)
 
 
-def _replaced_part(part: Expr, places: Mapping[Expr, Expr], known: dict[Expr, Expr]) -> Expr:
-    if part in places:
-        return places[part]
-    if isinstance(part, Alt):
-        items = [replaced(item, places, known) for item in part.items]
-        return part if all(a is b for a, b in zip(items, part.items, strict=True)) else alt(items)
-    if isinstance(part, Repeat):
-        body = replaced(part.body, places, known)
-        return part if body is part.body else repeat(body, part.low, part.high)
-    if isinstance(part, Words):
-        entries = part.entries[part.low : part.high]
-        tails = [replaced(tail, places, known) for _, tail in entries]
-        if all(a is b for a, (_, b) in zip(tails, entries, strict=True)):
-            return part
-        return words((word[part.depth :], tail) for (word, _), tail in zip(entries, tails, strict=True))
-    return part
+class _Replacement:
+    """One walk. What became of each part is kept."""
+
+    __slots__ = ("known", "places", "upto")
+
+    def __init__(self, places: Mapping[Expr, Expr], upto: str) -> None:
+        self.places, self.upto = places, upto
+        self.known: dict[Expr, Expr] = {}
+
+    def row(self, expr: Expr) -> Expr:
+        row: list[Expr] = []
+        at = expr
+        changed = False
+        while True:  # along the spine without recursion: it is as long as the output is deep
+            part = at.head if isinstance(at, Seq) else at
+            made = self.known.get(part)
+            if made is None:
+                made = self.known[part] = self.part(part)
+            changed = changed or made is not part
+            row.append(made)
+            if not isinstance(at, Seq):
+                return seq(*row) if changed else expr
+            at = at.tail
+            if self.upto and isinstance(part, Recorder) and part.name == self.upto and made is part:
+                return seq(*row, at) if changed else expr
+
+    def part(self, part: Expr) -> Expr:
+        if part in self.places:
+            return self.places[part]
+        if isinstance(part, Alt):
+            items = [self.row(item) for item in part.items]
+            return part if all(a is b for a, b in zip(items, part.items, strict=True)) else alt(items)
+        if isinstance(part, Repeat):
+            body = self.row(part.body)
+            return part if body is part.body else repeat(body, part.low, part.high)
+        if isinstance(part, Words):
+            entries = part.entries[part.low : part.high]
+            tails = [self.row(tail) for _, tail in entries]
+            if all(a is b for a, (_, b) in zip(tails, entries, strict=True)):
+                return part
+            return words((word[part.depth :], tail) for (word, _), tail in zip(entries, tails, strict=True))
+        return part

@@ -7,8 +7,8 @@ states have one thread. A transition names, for each thread of the next state, t
 fired, with their place (0 before the symbol, 1 after it).
 
 Invariants: within a state no two threads are the same expression (the preferred one is kept); a thread that passes a
-commit tag ends all threads below it; tags that stand first in any case have fired already, so that an end is reported
-with the symbol that decides it.
+commit tag ends all threads below it, but for those that part from it later; tags that stand first in any case have
+fired already, so that an end is reported with the symbol that decides it.
 Cost: a first step costs the heads of the threads; a repeated one is one dictionary look-up.
 The table of states is bounded: past `Limits.machine_states` all states forget their transitions and the table starts
 again (an epoch); a session that holds a state goes on with it unharmed.
@@ -240,15 +240,22 @@ class Machine:
         width = self.width(sym)
         calm = self.depth.calm
         for source, thread in threads:
+            cut: tuple[Tag, ...] | None = None  # the tags up to a commit: what did not pass it is over
             for early, late, rest in derive(thread, sym):
                 if rest.nesting > calm:
                     rest = self.depth.cut(rest)
                     if rest is NOTHING:
                         continue
+                if cut is not None and early[: len(cut)] != cut:
+                    continue
                 fired = (*((tag, 0) for tag in early), *((tag, width) for tag in late)) if early or late else ()
                 out.append((rest, source, fired))
-                if COMMIT in late or COMMIT in early:
+                if COMMIT in late:
                     return _distinct(out)
+                if cut is None and COMMIT in early:
+                    cut = early[: early.index(COMMIT) + 1]
+            if cut is not None:
+                return _distinct(out)
         if len(out) > 1 and not self.ordered:
             return _together(out)
         return _distinct(out)[: self.limits.threads] if len(out) > 1 else out

@@ -8,7 +8,7 @@ Cost: a walk over the node and the rules without a role below it.
 from __future__ import annotations
 
 from .compile import names_in
-from .rules import COMMIT_RULE, END_RULE, Branch, Choice, Grammar, Group, Loop, Node, Use
+from .rules import CLOSED_RULES, COMMIT_RULE, END_RULE, Branch, Choice, Grammar, Group, Loop, Node, Use
 
 __all__ = ["NO_PARTS", "canonical", "canonical_rules", "value_roles"]
 
@@ -57,7 +57,7 @@ def _use(node: Use, name: str, grammar: Grammar) -> Node | None:
         return None
     if name == COMMIT_RULE:
         return NO_PARTS
-    if name == END_RULE:
+    if name in (END_RULE, *CLOSED_RULES):
         return None
     if rule.role is None and name.startswith("_"):  # transparent, as Lark has it: see whether anything is left
         inside = canonical(rule.choice, grammar)

@@ -21,7 +21,7 @@ from ..automaton.capture import recorder, same
 from ..automaton.choice import alt
 from ..automaton.dfa import Dfa, difference
 from ..automaton.dfa import literal as literal_dfa
-from ..automaton.ending import at_end
+from ..automaton.ending import at_end, closed
 from ..automaton.expression import (
     EMPTY,
     INFINITE,
@@ -39,13 +39,16 @@ from ..automaton.regions import Region, exclude_dfa, parse_region, terminal_dfa,
 from ..automaton.tags import COMMIT, LEVEL, close_tag, open_tag
 from ..errors import GrammarError
 from .alphabet import Alphabet
+from .declared import Declared, declared_key, declared_tool
 from .rules import (
+    CLOSED_RULES,
     COMMIT_RULE,
     END_RULE,
     ROLES,
     TEXT_ROLES,
     Branch,
     Choice,
+    Condition,
     Grammar,
     Group,
     Literal,
@@ -79,8 +82,18 @@ def strip_role(name: str) -> str:
 class Compiler:
     """Compiles the rules of one grammar for one alphabet and one reading. `tagged=False` leaves the tags out."""
 
-    def __init__(self, grammar: Grammar, alphabet: Alphabet, reading: Reading, *, tagged: bool = True) -> None:
+    def __init__(
+        self,
+        grammar: Grammar,
+        alphabet: Alphabet,
+        reading: Reading,
+        *,
+        tagged: bool = True,
+        declared: Declared | None = None,
+    ) -> None:
+        """`declared`: what the tools declare, for the conditions of the grammar; without it they read nothing."""
         self.grammar, self.alphabet, self.reading, self.tagged = grammar, alphabet, reading, tagged
+        self.declared = declared
         self.ending = EMPTY  # what follows the turn, where something does
         self.definitions = Definitions()
         self._cyclic = cyclic_rules(grammar)
@@ -103,6 +116,8 @@ class Compiler:
             return mark(COMMIT) if self.reading is not Reading.MASK and self.tagged else EMPTY
         if name == END_RULE:
             return NOTHING if self.reading is Reading.MASK else at_end(self.ending)
+        if name in CLOSED_RULES:
+            return NOTHING if self.reading is Reading.MASK else closed(CLOSED_RULES[name])
         if not self._reads(rule):
             return NOTHING
         inherited = text_role if rule.role is None else None
@@ -214,6 +229,8 @@ class Compiler:
                 return alt(self._branch(branch, holes, text_role) for branch in branches)
             case Same(name=name):
                 return same(name)
+            case Condition():
+                return self._condition(node)
             case Loop(node=Use(name=name), low=0, high=1) if name in self.grammar.terminals and name in holes:
                 return self._hole(name, holes, text_role)  # what fills the hole decides whether it may be empty
             case Loop(node=Use(name=name), low=0, high=1) if self._is_region(name):
@@ -224,6 +241,20 @@ class Compiler:
                     return alt((body, EMPTY))
                 return repeat(body, low, INFINITE if high is None else high)
         raise AssertionError(node)
+
+    def _condition(self, node: Condition) -> Expr:
+        """A piece that reads only what the tools declare: a tool's name, or a key of the tool that was read so."""
+        role = self.grammar.rules[node.name].role
+        if role == "tool_name":
+            if self.declared is None:  # no tools were given: any name counts as declared
+                return self.rule(node.name)
+            return self.tags(role, declared_tool(self.declared, node.name))
+        if role == "key":
+            return self.tags(role, declared_key(of_text=node.of_text))
+        raise GrammarError(
+            f"{node}: there is no list of what is declared for this rule", file=self.grammar.file,
+            hint="a condition stands around a rule whose role is tool_name or key",
+        )
 
     def _hole(self, name: str, holes: Holes, text_role: str | None) -> Expr:
         body = self._body_role(name, text_role)

@@ -18,6 +18,7 @@ from ..automaton.tags import TagKind, tag
 from ..limits import Limits
 from .alphabet import Alphabet
 from .compile import Compiler, Reading
+from .declared import Declared
 from .recovery import recovery_of
 from .rules import Grammar
 
@@ -32,12 +33,14 @@ def parser_machine(
     reading: Reading,
     limits: Limits,
     vocabulary: bytes = b"",  # noqa: ARG001 - a part of the cache's key
+    declared: Declared | None = None,
 ) -> Machine:
     """The automaton that reads a whole turn from `start` on.
 
+    `declared`: what the tools declare, for a grammar that asks.
     `vocabulary`: the fingerprint of the one whose tokens are fed, for states keep their transitions by token id.
     """
-    compiler = Compiler(grammar, alphabet, reading)
+    compiler = Compiler(grammar, alphabet, reading, declared=declared)
     ending = compiler.ending = _ending(grammar, alphabet)
     expr = seq(compiler.rule(start), ending)
     recovery = recovery_of(compiler, ending)

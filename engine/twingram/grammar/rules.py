@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 __all__ = [
+    "CLOSED_RULES",
     "COMMIT_RULE",
     "END_RULE",
     "ROLES",
     "TEXT_ROLES",
     "Branch",
     "Choice",
+    "Condition",
     "Grammar",
     "Group",
     "Literal",
@@ -42,6 +44,7 @@ ROLES = frozenset(
 TEXT_ROLES = frozenset({"reasoning", "content", "dropped"})  # the tags stand around the text region alone
 COMMIT_RULE = "_commit"
 END_RULE = "_end"
+CLOSED_RULES = {"_closed": "tool_call", "_closed_object": "object"}  # the role that is closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,19 @@ class Same:
         return f"_same{{{self.name}}}"
 
 
-Node: TypeAlias = "Literal | Use | Group | Choice | Loop | Same"
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Rule `name`, but only what the tools declare; `of_text`: a key whose value may be a string."""
+
+    name: str
+    of_text: bool = False
+    place: Place = field(default=Place(), compare=False)
+
+    def __str__(self) -> str:
+        return f"_declared{'_text' * self.of_text}{{{self.name}}}"
+
+
+Node: TypeAlias = "Literal | Use | Group | Choice | Loop | Same | Condition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +230,7 @@ class Grammar:
     escapes: Mapping[str, str] = field(default_factory=dict)  # space -> table of spelt characters
     recovers: tuple[Recover, ...] = ()
     recorded: frozenset[str] = frozenset()  # the rules whose text is wanted again
+    conditional: bool = False  # whether a reading depends on what the tools declare
     answer: str = ""  # the rule of values that spells an answer which has to follow a schema
 
     def __hash__(self) -> int:

@@ -23,10 +23,11 @@ from lark.load_grammar import load_grammar
 from ..errors import GrammarError
 from ..resources import grammar_folder
 from .directives import Directive, read_directives, unquoted
-from .rules import Branch, Choice, Grammar, Group, Literal, Loop, Node, Place, Recover, Rule, Same, Start, Terminal, Use
+from .rules import Branch, Choice, Condition, Grammar, Group, Literal, Loop, Node, Place, Recover, Rule, Same, Start, Terminal, Use
 
 __all__ = ["load", "load_file"]
 
+_WRAPPERS = ("_same", "_declared", "_declared_text")
 _BOUNDS: dict[str, tuple[int, int | None]] = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 
 
@@ -127,9 +128,10 @@ def _node(item: Any) -> Node:
         return _loop(item.children)
     if kind == "template_usage":
         wrapper, inner = str(item.children[0].name), _node(item.children[1])
-        if wrapper != "_same" or not isinstance(inner, Use):
-            raise GrammarError(f"{wrapper}{{...}} has no meaning here", hint="_same{rule} is the one wrapper there is")
-        return Same(inner.name)
+        if wrapper not in _WRAPPERS or not isinstance(inner, Use):
+            known = ", ".join(f"{name}{{rule}}" for name in _WRAPPERS)
+            raise GrammarError(f"{wrapper}{{...}} has no meaning here", hint=f"the wrappers are: {known}")
+        return Same(inner.name) if wrapper == "_same" else Condition(inner.name, wrapper == "_declared_text")
     raise GrammarError(f"the construct {kind!r} has no meaning here")
 
 
@@ -214,30 +216,32 @@ def _assemble(
                 escapes[stem] = directive.words[1]
     if not found["starts"]:
         raise GrammarError("no start rule", file=file, hint="add a line such as: //@ start turn")
+    wrapped = _wrapped(rules)
+    recorded = frozenset(node.name for node in wrapped if isinstance(node, Same))
     markers = tuple(dict.fromkeys([*found["markers"], *found["stops"], *found["stops_after_call"]]))
     return Grammar(
         found["name"], found["version"], file, source, rules, terminals, tuple(found["starts"]), markers,
         tuple(found["stops"]), tuple(found["stops_after_call"]), frozenset(found["reserved"]), found["casts"],
-        escapes, tuple(found["recovers"]), _recorded(rules), found["answer"],
+        escapes, tuple(found["recovers"]), recorded, any(isinstance(node, Condition) for node in wrapped), found["answer"],
     )
 
 
-def _recorded(rules: dict[str, Rule]) -> frozenset[str]:
-    """The rules that some `_same` speaks of."""
+def _wrapped(rules: dict[str, Rule]) -> list[Same | Condition]:
+    """Every use of a wrapper."""
 
-    def below(node: Node) -> set[str]:
+    def below(node: Node) -> list[Same | Condition]:
         match node:
-            case Same(name=name):
-                return {name}
+            case Same() | Condition():
+                return [node]
             case Group(parts=parts):
-                return set().union(*map(below, parts))
+                return [found for part in parts for found in below(part)]
             case Choice(branches=branches):
-                return set().union(*(below(branch.node) for branch in branches))
+                return [found for branch in branches for found in below(branch.node)]
             case Loop(node=inner):
                 return below(inner)
-        return set()
+        return []
 
-    return frozenset().union(*(below(rule.choice) for rule in rules.values()))
+    return [found for rule in rules.values() for found in below(rule.choice)]
 
 
 def _apply(directive: Directive, found: dict[str, Any], escapes: dict[str, str]) -> None:

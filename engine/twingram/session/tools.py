@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import RequestError
-from ..schema.declared import UNDECLARED, Place
+from ..grammar.declared import Declared
+from ..schema.declared import UNDECLARED, Place, admitted_types
 
 __all__ = ["Tool", "Tools"]
 
@@ -89,6 +90,10 @@ class Tools:
             found = self._places[name] = Place.of(tool.schema)
         return found
 
+    def conditions(self) -> Declared:
+        """What a grammar's conditions ask for: the names, and the keys that each schema lists at its root."""
+        return Declared(tuple((tool.name, *_keys(tool.schema)) for tool in self._by_name.values()))
+
     def __len__(self) -> int:
         return len(self._by_name)
 
@@ -123,3 +128,20 @@ def _schema(body: Mapping[str, Any], where: str) -> Any:
                 raise RequestError(f"{where}.{keyword} must be a JSON Schema, not {type(schema).__name__}{hint}")
             return schema
     return _NO_PARAMETERS
+
+
+def _keys(schema: Any) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The keys that a schema lists, and those of them whose value may be a string."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping):
+        return (), frozenset()
+    keys = tuple(key for key in properties if isinstance(key, str))
+    return keys, frozenset(key for key in keys if _may_be_string(properties[key], schema))
+
+
+def _may_be_string(schema: object, root: object) -> bool:
+    stated = schema.get("type") if isinstance(schema, Mapping) else None
+    if isinstance(stated, str):  # most say so plainly
+        return stated == "string"
+    types = admitted_types(schema, root)
+    return types is None or "string" in types

@@ -1,0 +1,80 @@
+"""Conditions on names: a piece that reads only what the request's tools declare.
+
+In: the names of the tools and of their arguments (`Declared`). Out: for a compiler, expressions that read one of the
+declared tool names and, after it, one of that tool's keys: any, or one whose value may be a string. A key is read once
+in a call, so a piece that was read is no longer among those that may come.
+
+Invariant: without a tool name that was read by such a piece, a declared key reads nothing.
+Cost: a tool's keys are spelt when its name is first read; then the parts of what follows that hold a condition are
+rebuilt, once for each set of keys seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..automaton.capture import recorder, same
+from ..automaton.dfa import literals
+from ..automaton.expression import NOTHING, Expr
+
+__all__ = ["Declared", "declared_key", "declared_tool"]
+
+_ANY, _TEXT = same("a declared key"), same("a declared key of text")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a reading must know of the tools: for each name its keys, and those of them whose value may be a string."""
+
+    tools: tuple[tuple[str, tuple[str, ...], frozenset[str]], ...]
+
+
+def declared_tool(declared: Declared, rule: str) -> Expr:
+    """One of the names. `rule` is what `_same` calls it."""
+    if not declared.tools:
+        return NOTHING
+    names = literals(name.encode("utf-8", "replace") for name, _, _ in declared.tools)
+    return recorder(names, rule, _Names(declared))
+
+
+def declared_key(*, of_text: bool) -> Expr:
+    """The placeholder of a key of the tool whose name was read before."""
+    return _TEXT if of_text else _ANY
+
+
+class _Names:
+    """Fills in the keys of the tool that was read."""
+
+    def __init__(self, declared: Declared) -> None:
+        self._keys = {name.encode("utf-8", "replace"): (keys, text) for name, keys, text in declared.tools}
+        self._known: dict[bytes, Mapping[Expr, Expr]] = {}
+
+    def __call__(self, name: bytes) -> Mapping[Expr, Expr]:
+        found = self._known.get(name)
+        if found is None:
+            keys, text = self._keys[name]
+            left = _Keys(keys, text)
+            found = self._known[name] = {_ANY: left.any, _TEXT: left.text}
+        return found
+
+
+class _Keys:
+    """The keys that are left; fills in the fewer that are left after one."""
+
+    def __init__(self, keys: Iterable[str], text: frozenset[str]) -> None:
+        self._keys, self._text = tuple(keys), text
+        self._known: dict[bytes, Mapping[Expr, Expr]] = {}
+        self.any = self._recorder(self._keys)
+        self.text = self._recorder([key for key in self._keys if key in text])
+
+    def _recorder(self, keys: Iterable[str]) -> Expr:
+        spelt = [key.encode("utf-8", "replace") for key in keys if key]
+        return recorder(literals(spelt), "key", self) if spelt else NOTHING
+
+    def __call__(self, key: bytes) -> Mapping[Expr, Expr]:
+        found = self._known.get(key)
+        if found is None:
+            left = _Keys([other for other in self._keys if other.encode("utf-8", "replace") != key], self._text)
+            found = self._known[key] = {self.any: left.any, self.text: left.text}
+        return found
