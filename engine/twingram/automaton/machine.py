@@ -161,7 +161,7 @@ class Machine:
         start: Expr,
         *,
         widths: tuple[int, ...] = (),
-        recovery: Callable[[tuple[Expr, ...]], tuple[int, Tag, Expr]] | None = None,
+        recovery: Callable[[tuple[Expr, ...]], list[tuple[int, tuple[Fired, ...], Expr]]] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         depth: Depth | None = None,
         ordered: bool = True,
@@ -223,9 +223,10 @@ class Machine:
         """One step, worked out from the heads of the threads."""
         found = self._threads(enumerate(state.threads), sym)
         if not found and self.recovery is not None:
-            source, tag, rest = self.recovery(state.threads)
-            again = self._threads([(source, rest)], sym)
-            found = [(expr, src, ((tag, 0), *tags)) for expr, src, tags in again]
+            for source, fired, rest in self.recovery(state.threads):
+                again = self._threads([(source, rest)], sym)
+                found += [(expr, src, (*fired, *tags)) for expr, src, tags in again]
+            found = _distinct(found)
         if not found:
             return None
         target = self.state(tuple(expr for expr, _, _ in found))

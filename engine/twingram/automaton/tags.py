@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["COMMIT", "LEVEL", "Tag", "TagKind", "close_tag", "open_tag", "tag"]
+__all__ = ["COMMIT", "CUT", "LEVEL", "Tag", "TagKind", "close_tag", "open_tag", "tag"]
 
 
 class TagKind(IntEnum):
@@ -20,6 +20,7 @@ class TagKind(IntEnum):
     ABORT = 2  # the innermost open scope of this role is broken; its text from the opening tag on is an error
     STOP = 3  # the turn ends here: role is the stop marker's text, or a class of final states
     COMMIT = 4  # this reading stands: readings lower in the order die
+    CUT = 5  # the output ended here, where no reading may end
     LEVEL = 5  # a container ends that no role speaks of: it is counted, and nothing fires
 
 
@@ -55,4 +56,5 @@ def close_tag(role: str) -> Tag:
 
 
 COMMIT = tag(TagKind.COMMIT, "")
+CUT = tag(TagKind.CUT, "")
 LEVEL = tag(TagKind.LEVEL, "")

@@ -295,7 +295,16 @@ class Compiler:
             dfa, symbols = self.region(region)
             body = text(without_empty(dfa) if nonempty else dfa, symbols=symbols)
         role = self._body_role(name, text_role)
-        return self.tags(role, body) if role else body
+        body = self.tags(role, body) if role else body
+        if region is not None and role in TEXT_ROLES and self.reading is Reading.STRICT:
+            return seq(body, self._stray(region))
+        return body
+
+    def _stray(self, region: Region) -> Expr:
+        """What ends a text must not leak into it in part where nothing canonical goes on with it: it is read, whole,
+        and then there is no way on."""
+        ends = [exact for exact in region.literals if exact and self.alphabet.number(exact.decode()) is None]
+        return alt((*(seq(literal(exact), same("no way on")) for exact in ends), EMPTY))
 
     def _plain_terminal(self, name: str) -> Expr:
         ways = []

@@ -1,13 +1,14 @@
 """Recovery: what the parser goes on with when every reading inside a scope is dead.
 
-In: the `recover` directives, compiled. Out: a function from dead threads to (which of them, abort tag, expression to go
-on with), for `automaton.machine.Machine`.
+In: the `recover` directives, compiled. Out: a function from dead threads to readings to go on with, each with the
+thread it comes from and the tags that it fires, for `automaton.machine.Machine`.
 
 The scope of a thread is written in it: the closing tags of all open roles still stand in its spine, innermost first.
 A scope that has not begun yet, but stands ahead, counts as well: what leads to it (a header) is what is broken then.
 The broken scope's text becomes an error up to a sync point: a literal that is consumed with it, or one that is kept
 because reading goes on there. One step closes all that is open, however deep. Where no such scope is in sight, the
 first directive's sync points are taken, and the error begins with what could not be read: a later call is never lost.
+What the thread had read of a literal when it died may be the beginning of a sync point: the error is read from there.
 Invariant: recovery is neither an alternative (its thread would hold back all output) nor a wrapper round each thread:
 it starts only when nothing else is left, so a well-formed text never meets it.
 Cost: one walk over the spine of a dead thread; the expressions are compiled once.
@@ -17,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from ..automaton.choice import Alt, alt
+from ..automaton.choice import Alt, Words, alt
+from ..automaton.derivative import derive
 from ..automaton.expression import NOTHING, Expr, Literal, Mark, Seq, Symbol, mark, seq, text
 from ..automaton.regions import exclude_dfa
 from ..automaton.tags import Tag, TagKind, close_tag, open_tag, tag
@@ -26,7 +28,8 @@ from .rules import Recover
 
 __all__ = ["recovery_of"]
 
-Recovery = Callable[[tuple[Expr, ...]], tuple[int, Tag, Expr]]
+_Found = list[tuple[int, tuple[tuple[Tag, int], ...], Expr]]
+Recovery = Callable[[tuple[Expr, ...]], _Found]
 
 
 def recovery_of(compiler: Compiler, ending: Expr) -> Recovery | None:
@@ -35,14 +38,42 @@ def recovery_of(compiler: Compiler, ending: Expr) -> Recovery | None:
     if not plans:
         return None
 
-    def recover(threads: tuple[Expr, ...]) -> tuple[int, Tag, Expr]:
+    markers = [marker.encode() for marker in compiler.alphabet.markers if compiler.alphabet.number(marker) is None]
+
+    def recover(threads: tuple[Expr, ...]) -> _Found:
         scopes = [_broken_scope(thread, plans) for thread in threads]
         at = next((at for at, (_, role) in enumerate(scopes) if role), 0)
+        begun = [_begun(thread, markers) for thread in threads]
+        at = next((other for other, read in enumerate(begun) if read and scopes[other] == scopes[at]), at)
         broken, role = scopes[at]
         role = role or compiler.grammar.recovers[0].role
-        return at, tag(TagKind.ABORT, broken or role), plans[role]
+        abort = (tag(TagKind.ABORT, broken or role), -len(begun[at]))
+        return [(at, (abort, *fired), rest) for fired, rest in _after(plans[role], begun[at])]
 
     return recover
+
+
+def _begun(thread: Expr, markers: list[bytes]) -> bytes:
+    """The beginning of a marker that the thread was in the middle of; empty if it was not."""
+    for _, leaf, _ in thread.heads():
+        if isinstance(leaf, Words) and leaf.depth:
+            return leaf.entries[leaf.low][0][: leaf.depth]
+        if isinstance(leaf, Literal):
+            whole = next((text for text in markers if text.endswith(leaf.data) and text != leaf.data), b"")
+            return whole[: len(whole) - len(leaf.data)]
+    return b""
+
+
+def _after(plan: Expr, read: bytes) -> list[tuple[tuple[tuple[Tag, int], ...], Expr]]:
+    """The readings of a plan once some text is behind, with the tags fired and their places before the present one."""
+    ways: list[tuple[tuple[tuple[Tag, int], ...], Expr]] = [((), plan)]
+    for place, byte in enumerate(read, -len(read)):
+        ways = [
+            ((*fired, *((each, place) for each in early), *((each, place + 1) for each in late)), rest)
+            for fired, at in ways
+            for early, late, rest in derive(at, byte)
+        ]
+    return ways
 
 
 def _broken_scope(thread: Expr, plans: Container[str]) -> tuple[str, str]:

@@ -37,7 +37,8 @@ DIRECT = frozenset({"content", "reasoning"})
 _SINKS = {"content": Sink.CONTENT, "reasoning": Sink.REASONING}
 
 # Names of a module are found several times as fast as members of a class.
-_OPEN, _CLOSE, _ABORT, _COMMIT = TagKind.OPEN, TagKind.CLOSE, TagKind.ABORT, TagKind.COMMIT
+_OPEN, _CLOSE, _ABORT, _COMMIT, _CUT = (TagKind(kind) for kind in (0, 1, 2, 4, 5))
+_LEADS = frozenset({"silent", "padding"})  # text that leads to something: what breaks then begins with it
 _NOWHERE, _CONTENT, _REASONING, _STRING, _ESCAPED = range(5)
 _PLAIN, _STREAMED, _BODIED, _SETTLED, _BROKEN, _IGNORED, _VERBATIM = range(7)
 
@@ -125,6 +126,8 @@ class Emitter(Output):
                 self._close(text, tag.role, position)
             elif kind is _ABORT:
                 self._abort(tag.role, position)
+            elif kind is _CUT:
+                self._cut_off(position)
             else:
                 self._end_turn(position)
 
@@ -174,6 +177,8 @@ class Emitter(Output):
             state = _IGNORED
             if top is not None:
                 top.paused(position)
+            elif role in _LEADS:
+                start = self._sent
         elif role in LEAVES:
             if role != "tool_name" and (top is None or top.role not in LEAVES):
                 state = self._open_leaf(role)
@@ -193,6 +198,8 @@ class Emitter(Output):
         self._scope = scope = Scope(top, role, state, start, sink)
         if note:
             scope.note, scope.mark = note, position
+        elif sink and top is None:
+            scope.mark = self._sent
         self._sent, self._sink = position, sink
 
     def _open_container(self, closer: str) -> int:
@@ -234,6 +241,8 @@ class Emitter(Output):
         if scope.state >= _IGNORED:
             if parent is not None:
                 parent.resumed(role, position)
+            elif role in _LEADS:
+                position = scope.start
         elif role == "tool_name":
             parent, position = self._start_call(text, scope, position)
         elif parent is not None and parent.role in LEAVES and scope.state < _BROKEN and role not in CLOSERS:
@@ -386,6 +395,17 @@ class Emitter(Output):
                 self._prose.before_call()
                 scope.note = "the output ended inside a call" + (f" ({reason})" if reason else "")
                 self._report(text, scope, upto)
+
+    def _cut_off(self, position: int) -> None:
+        """The output ended where no reading may end. Markup that nothing has come of yet is an error."""
+        scope, start = self._scope, self._sent
+        if scope is not None and scope.parent is None and (scope.role in _LEADS or scope.start == position):
+            start, scope = scope.mark if scope.sink else scope.start, None
+        if scope is None and start < position and self._stop < 0:
+            self._prose.before_call()
+            self._scope = found = Scope(None, "error", _BROKEN, start, _NOWHERE)
+            found.note, found.mark = "the output ended inside markup", position
+            self._sent, self._sink = position, _NOWHERE
 
     def _report(self, text: bytearray, scope: Scope, position: int) -> None:
         broken = text[scope.start : position].decode("utf-8", "replace")

@@ -19,7 +19,7 @@ from operator import index
 from typing import NamedTuple
 
 from ..automaton.machine import State, Transition
-from ..automaton.tags import Tag
+from ..automaton.tags import CUT, Tag
 from .deltas import Delta
 from .emitter import Emitter
 from .track import ROOT, Fork, Node, collect, common, extend, first_after
@@ -198,7 +198,7 @@ class Reader:
         """The thread that counts if the output ends here, and what it fires then: the preferred one of those that may
         end; if none may, the preferred one is cut."""
         ways = [(thread, tags) for thread, tags in enumerate(self.state.ends) if tags is not None]
-        return ways[0] if ways else (0, ())
+        return ways[0] if ways else (0, (CUT,))
 
     def tracks(self) -> tuple[Node, ...]:
         """For each reading all that it has fired since the beginning."""
