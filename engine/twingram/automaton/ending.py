@@ -10,22 +10,32 @@ Cost: a walk along the spine, once for each place.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from .choice import Alt
 from .expression import EMPTY, Expr, Head, Mark, Seq, seq
 from .interning import intern
 from .tags import Tag, TagKind, close_tag
 
-__all__ = ["at_end", "closed"]
+__all__ = ["Scopes", "at_end", "closed", "scopes"]
 
 
-def _closings(tail: Expr, last: Tag | None) -> tuple[list[Expr], Expr]:
-    """The closing marks of what is open before `tail`, up to `last`, and what follows that one.
+class Scopes(NamedTuple):
+    """What a row says of the roles around it."""
+
+    closing: tuple[Expr, ...]  # the closing marks of those that are open before it, innermost first
+    ahead: tuple[str, ...]  # roles that begin and end in it
+    rest: Expr  # what follows the last mark that was asked for
+
+
+def scopes(tail: Expr, last: Tag | None = None) -> Scopes:
+    """The scopes of what is left of a reading, up to the closing mark `last`.
 
     Where readings part before the end of a role, its mark stands in each of them: the first one counts.
     """
     found: list[Expr] = []
-    begun: list[str] = []  # roles that begin in the tail itself
+    begun: list[str] = []  # roles that begin in the row itself and are still open
+    ahead: list[str] = []
     at = tail
     while True:
         part, after = (at.head, at.tail) if isinstance(at, Seq) else (at, EMPTY)
@@ -40,12 +50,13 @@ def _closings(tail: Expr, last: Tag | None) -> tuple[list[Expr], Expr]:
                 begun.append(role)
             elif kind is TagKind.CLOSE and role in begun:
                 begun.remove(role)
+                ahead.append(role)
             elif kind is TagKind.CLOSE:
                 found.append(part)
                 if part.tag is last:
-                    return found, after
+                    return Scopes(tuple(found), tuple(ahead), after)
         if after is EMPTY:
-            return found, EMPTY
+            return Scopes(tuple(found), tuple(ahead), EMPTY)
         at = after
 
 
@@ -61,6 +72,8 @@ def _closes(expr: Expr) -> bool:
             if part.tag.role not in begun:
                 return True
             begun.remove(part.tag.role)
+        elif isinstance(part, Alt) and any(map(_closes, part.items)):
+            return True
         if not isinstance(at, Seq):
             return False
         at = at.tail
@@ -75,7 +88,7 @@ class AtEnd(Expr):
         self.ending = ending
 
     def follow(self, tail: Expr) -> Expr:
-        closing, _ = _closings(tail, None)
+        closing = scopes(tail).closing
         return seq(*closing, self.ending)
 
     def _find_heads(self) -> tuple[Head, ...]:
@@ -102,8 +115,8 @@ class Closed(Expr):
         self.role = role
 
     def follow(self, tail: Expr) -> Expr:
-        closing, rest = _closings(tail, self.role)
-        return seq(*closing, rest)
+        found = scopes(tail, self.role)
+        return seq(*found.closing, found.rest)
 
     def _find_heads(self) -> tuple[Head, ...]:
         return (((), None, self),)

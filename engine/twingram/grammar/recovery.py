@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from ..automaton.choice import Alt, Words, alt
+from ..automaton.choice import Words, alt
 from ..automaton.derivative import derive
-from ..automaton.expression import NOTHING, Expr, Literal, Mark, Seq, Symbol, mark, seq, text
+from ..automaton.ending import scopes
+from ..automaton.expression import NOTHING, Expr, Literal, Mark, Symbol, mark, seq, text
 from ..automaton.regions import exclude_dfa
 from ..automaton.tags import Tag, TagKind, close_tag, open_tag, tag
 from .compile import Compiler
@@ -78,43 +79,13 @@ def _after(plan: Expr, read: bytes) -> list[tuple[tuple[tuple[Tag, int], ...], E
 
 def _broken_scope(thread: Expr, plans: Container[str]) -> tuple[str, str]:
     """The role to abort in a dead thread, and the one whose plan says how to go on; "" for none."""
-    later: list[str] = []  # roles that begin further on in the thread
-    broken = ahead = ""  # the outermost role that is open; the first role with a plan that has not begun yet
-    at: Expr = thread
-    while True:
-        part = at.head if isinstance(at, Seq) else at
-        if isinstance(part, Mark):
-            kind, role = part.tag.kind, part.tag.role
-            if kind is TagKind.OPEN:
-                later.append(role)
-            elif kind is TagKind.CLOSE and role in later:
-                later.remove(role)
-                ahead = ahead or (role if role in plans else "")
-            elif kind is TagKind.CLOSE and role in plans:
-                return role, role
-            elif kind is TagKind.CLOSE:
-                broken = role
-        elif isinstance(part, Alt) and not later:
-            inside = next(filter(None, (_closed_in(item, plans) for item in part.items)), "")
-            if inside:
-                return inside, inside
-        if not isinstance(at, Seq):
-            return broken or ahead, ahead
-        at = at.tail
-
-
-def _closed_in(item: Expr, plans: Container[str]) -> str:
-    """The role with a plan that an alternative closes before it opens anything; "" if there is none."""
-    while True:
-        part = item.head if isinstance(item, Seq) else item
-        if isinstance(part, Mark):
-            if part.tag.kind is TagKind.CLOSE and part.tag.role in plans:
-                return part.tag.role
-            if part.tag.kind is TagKind.OPEN:
-                return ""
-        if not isinstance(item, Seq):
-            return ""
-        item = item.tail
+    found = scopes(thread)
+    around = [part.tag.role for part in found.closing if isinstance(part, Mark)]
+    role = next((role for role in around if role in plans), "")
+    if role:
+        return role, role
+    ahead = next((role for role in found.ahead if role in plans), "")
+    return (around[-1] if around else ahead), ahead
 
 
 def _resume(compiler: Compiler, recover: Recover, ending: Expr) -> Expr:

@@ -23,7 +23,23 @@ from lark.load_grammar import load_grammar
 from ..errors import GrammarError
 from ..resources import grammar_folder
 from .directives import Directive, read_directives, unquoted
-from .rules import Branch, Choice, Condition, Grammar, Group, Literal, Loop, Node, Place, Recover, Rule, Same, Start, Terminal, Use
+from .rules import (
+    Branch,
+    Choice,
+    Condition,
+    Grammar,
+    Group,
+    Literal,
+    Loop,
+    Node,
+    Place,
+    Recover,
+    Rule,
+    Same,
+    Start,
+    Terminal,
+    Use,
+)
 
 __all__ = ["load", "load_file"]
 
@@ -217,12 +233,13 @@ def _assemble(
     if not found["starts"]:
         raise GrammarError("no start rule", file=file, hint="add a line such as: //@ start turn")
     wrapped = _wrapped(rules)
+    conditional = any(isinstance(node, Condition) for node in wrapped)
     recorded = frozenset(node.name for node in wrapped if isinstance(node, Same))
     markers = tuple(dict.fromkeys([*found["markers"], *found["stops"], *found["stops_after_call"]]))
     return Grammar(
         found["name"], found["version"], file, source, rules, terminals, tuple(found["starts"]), markers,
         tuple(found["stops"]), tuple(found["stops_after_call"]), frozenset(found["reserved"]), found["casts"],
-        escapes, tuple(found["recovers"]), recorded, any(isinstance(node, Condition) for node in wrapped), found["answer"],
+        escapes, tuple(found["recovers"]), recorded, conditional, found["answer"],
     )
 
 

@@ -5,11 +5,14 @@ In: a factory, random by default. Out: index -> id. Cost: one string a call.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
-from .emitter import random_call_id
+__all__ = ["CallIds", "random_call_id"]
 
-__all__ = ["CallIds"]
+
+def random_call_id() -> str:
+    return "call_" + os.urandom(12).hex()
 
 
 class CallIds:

@@ -14,7 +14,6 @@ become a character any more, as `codecs` decodes incrementally.
 
 from __future__ import annotations
 
-import os
 from codecs import utf_8_decode
 from collections.abc import Callable, Iterable
 from sys import maxsize
@@ -24,10 +23,11 @@ from ..automaton.tags import Tag, TagKind
 from ..limits import DEFAULT_LIMITS, Limits
 from ..schema.declared import Place
 from .arguments import Arguments
+from .callids import random_call_id
 from .casts import SPACE, cast_bare, cast_raw, cast_string, quote, unescape, unquote
 from .deltas import CallArguments, CallEnd, CallStart, Content, Delta, ParseError, Reasoning
 from .output import Output
-from .scopes import BODIES, CLOSERS, LEAVES, PASSED_OVER, Scope, Sink, copied, find, leaf_text
+from .scopes import BODIES, CLOSERS, LEADS, LEAVES, PASSED_OVER, Scope, Sink, copied, find, leaf_text
 from .tools import Tools
 from .trims import Prose
 
@@ -38,7 +38,6 @@ _SINKS = {"content": Sink.CONTENT, "reasoning": Sink.REASONING}
 
 # Names of a module are found several times as fast as members of a class.
 _OPEN, _CLOSE, _ABORT, _COMMIT, _CUT = (TagKind(kind) for kind in (0, 1, 2, 4, 5))
-_LEADS = frozenset({"silent", "padding"})  # text that leads to something: what breaks then begins with it
 _NOWHERE, _CONTENT, _REASONING, _STRING, _ESCAPED = range(5)
 _PLAIN, _STREAMED, _BODIED, _SETTLED, _BROKEN, _IGNORED, _VERBATIM = range(7)
 
@@ -52,10 +51,6 @@ class _Request(NamedTuple):
     limits: Limits
     unknown_as_text: bool
     direct: frozenset[str]
-
-
-def random_call_id() -> str:
-    return "call_" + os.urandom(12).hex()
 
 
 class Emitter(Output):
@@ -177,8 +172,6 @@ class Emitter(Output):
             state = _IGNORED
             if top is not None:
                 top.paused(position)
-            elif role in _LEADS:
-                start = self._sent
         elif role in LEAVES:
             if role != "tool_name" and (top is None or top.role not in LEAVES):
                 state = self._open_leaf(role)
@@ -196,10 +189,10 @@ class Emitter(Output):
                 self._put(_CONTENT, self._prose.before_thought())
             sink = _SINKS[role] if role in self._request.direct else _NOWHERE
         self._scope = scope = Scope(top, role, state, start, sink)
+        if top is None:
+            scope.led = self._sent
         if note:
             scope.note, scope.mark = note, position
-        elif sink and top is None:
-            scope.mark = self._sent
         self._sent, self._sink = position, sink
 
     def _open_container(self, closer: str) -> int:
@@ -241,8 +234,8 @@ class Emitter(Output):
         if scope.state >= _IGNORED:
             if parent is not None:
                 parent.resumed(role, position)
-            elif role in _LEADS:
-                position = scope.start
+            elif role in LEADS:
+                position = scope.led
         elif role == "tool_name":
             parent, position = self._start_call(text, scope, position)
         elif parent is not None and parent.role in LEAVES and scope.state < _BROKEN and role not in CLOSERS:
@@ -374,7 +367,7 @@ class Emitter(Output):
             self._end(False)
             if call is not scope and call.state == _PLAIN:
                 call.state = _SETTLED
-        start = position if role in DIRECT else scope.start
+        start = position if role in DIRECT else scope.led if outer is None else scope.start
         self._sink = _CONTENT if state == _VERBATIM else _NOWHERE
         self._scope = broken = Scope(outer, "error", state, start, self._sink)
         broken.note, broken.mark = note, -1
@@ -399,12 +392,12 @@ class Emitter(Output):
     def _cut_off(self, position: int) -> None:
         """The output ended where no reading may end. Markup that nothing has come of yet is an error."""
         scope, start = self._scope, self._sent
-        if scope is not None and scope.parent is None and (scope.role in _LEADS or scope.start == position):
-            start, scope = scope.mark if scope.sink else scope.start, None
+        if scope is not None and scope.parent is None and (scope.role in LEADS or scope.start == position):
+            start, scope = scope.led, None
         if scope is None and start < position and self._stop < 0:
             self._prose.before_call()
-            self._scope = found = Scope(None, "error", _BROKEN, start, _NOWHERE)
-            found.note, found.mark = "the output ended inside markup", position
+            self._scope = Scope(None, "error", _BROKEN, start, _NOWHERE)
+            self._scope.broken("the output ended inside markup")
             self._sent, self._sink = position, _NOWHERE
 
     def _report(self, text: bytearray, scope: Scope, position: int) -> None:

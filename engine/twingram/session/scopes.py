@@ -24,8 +24,11 @@ from collections.abc import Iterator
 
 from .casts import SPACE, unescape, unquote
 
-__all__ = ["BODIES", "CLOSERS", "LEAVES", "PASSED_OVER", "Scope", "Sink", "State", "copied", "find", "leaf_text"]
+__all__ = [
+    "BODIES", "CLOSERS", "LEADS", "LEAVES", "PASSED_OVER", "Scope", "Sink", "State", "copied", "find", "leaf_text",
+]  # fmt: skip
 
+LEADS = frozenset({"silent", "padding"})  # text that leads to something: what breaks then begins with it
 PASSED_OVER = frozenset({"dropped", "silent", "padding"})
 LEAVES = frozenset({"tool_name", "key", "string", "number", "true", "false", "null", "bare"})
 BODIES = frozenset({"text", "escaped"})
@@ -62,11 +65,11 @@ class Scope:
     """One open role. `sink` is where its own text goes, `mark` where its current part starts (-1: an error that an
     abort announced), `parts` are those before; `note` says what broke it."""
 
-    __slots__ = ("mark", "note", "parent", "parts", "role", "sink", "start", "state")
+    __slots__ = ("led", "mark", "note", "parent", "parts", "role", "sink", "start", "state")
 
     def __init__(self, parent: Scope | None, role: str, state: int, start: int, sink: int) -> None:
         self.parent, self.role, self.state, self.sink = parent, role, state, sink
-        self.start = self.mark = start
+        self.start = self.mark = self.led = start  # `led`: where the markup begins that led to it
         self.parts: tuple[_Span, ...] = ()
         self.note = ""
 
@@ -118,7 +121,7 @@ def copied(top: Scope | None) -> Scope | None:
     copy: Scope | None = None
     for scope in reversed([*top] if top is not None else []):
         copy = Scope(copy, scope.role, scope.state, scope.start, scope.sink)
-        copy.mark, copy.parts, copy.note = scope.mark, scope.parts, scope.note
+        copy.mark, copy.led, copy.parts, copy.note = scope.mark, scope.led, scope.parts, scope.note
     return copy
 
 
