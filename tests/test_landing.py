@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
@@ -9,6 +11,9 @@ import jsonschema
 import pytest
 
 import twingram as tg
+
+from .landings import Lander, least_tokens
+from .walks import FORMATS, Asked, sessions, small, violations
 
 TOOLS: list[dict[str, Any]] = [
     {
@@ -44,22 +49,45 @@ def test_every_call_lands(name: str) -> None:
     """Budgets from the least to 40 more; the walk stays inside strings wherever it may."""
     fmt, vocabulary, rng = tg.load_format(name), _vocabulary(name), Random(name)
     least = _least(fmt, vocabulary)
-    marks = set(vocabulary.special_tokens.values())
+    lander = Lander(vocabulary, rng)
     for budget in range(least, least + 41):
-        constraint = fmt.constraint(TOOLS, "required", vocabulary=vocabulary, max_tokens=budget)
-        session, taken = constraint.session(), 0
-        while not session.is_terminated:
-            allowed = session.allowed_tokens().tolist()
-            ordinary = [token for token in allowed if token not in marks]
-            going = [token for token in allowed if token not in constraint.binding.stops]
-            assert session.accept_token(rng.choice(ordinary or going or allowed))
-            taken += 1
-        assert taken - 1 <= budget
+        session = fmt.constraint(TOOLS, "required", vocabulary=vocabulary, max_tokens=budget).session()
+        assert lander.land(session) <= budget
         message = session.message
         assert message.calls
         assert not message.incomplete_calls
         for call in message.calls:
             jsonschema.validate(call.value, SCHEMAS[call.name])
+    assert lander.drafts > 41, "drafts are tried at every turn"
+
+
+def _lands_whatever_is_asked(name: str, requests: int, budgets: Iterable[int]) -> None:
+    rng, vocabulary = Random(f"landing {name}"), small(name)
+    lander = Lander(vocabulary, rng)
+    for question, free in itertools.islice(sessions(name, rng, vocabulary, 1), requests):
+        least = least_tokens(free)
+        for more in budgets:
+            limited = Asked(name, question.tools, question.choice, {**question.options, "max_tokens": least + more})
+            session = limited.constraint(vocabulary).session()
+            assert lander.land(session) <= least + more
+            assert not session.message.incomplete_calls
+            for call in session.message.calls:
+                assert not violations(question.schema(call.name), call.value)
+        if least:
+            under = Asked(name, question.tools, question.choice, {**question.options, "max_tokens": least - 1})
+            with pytest.raises(tg.RequestError, match=f"the shortest turn has {least} tokens"):
+                under.constraint(vocabulary)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_random_requests_land(name: str) -> None:
+    _lands_whatever_is_asked(name, 12, (0, 1, 2, 7, 19))
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", FORMATS)
+def test_many_random_requests_land(name: str) -> None:
+    _lands_whatever_is_asked(name, 200, range(41))
 
 
 @pytest.mark.parametrize("name", tg.list_formats())
