@@ -1,6 +1,6 @@
 """Tools that are in use: random calls through their masks, and calls that others wrote.
 
-    python -m benchmarks.tools --data FOLDER [--sample N] [--sets NAME ...] [--walks N] [--processes N]
+    python -m benchmarks.tools --data FOLDER [--sample N] [--sets NAME ...] [--walks N] [--processes N] [--landing N]
 
 `FOLDER` (or the environment variable TWINGRAM_DATA) holds `mcp_tools.jsonl.gz`, `agent_tools.jsonl.gz` and
 `bfcl.jsonl.gz`. A row is a request: `tools`, and `valid_calls` (`{name, arguments}`) if there are any. Each row runs in
@@ -8,13 +8,15 @@ each format, on that format's real vocabulary (see tests/vocabularies.py).
 
 * *Compiled*: a tool is compiled if it can be named in `tool_choice`. Refused tools, and optional properties that are
   left out because nothing satisfies them, are listed.
-* *Walks*: `--walks` random walks a tool, at most `--most` a row, to the stop token. Half of them run under `required`
-  with all tools of the row, half under a named tool, each in turn. The arguments of all calls must satisfy `jsonschema`
-  (formats are checked), but for keywords that the report calls relaxed (counted as *aside*), and parsing the text and
-  the tokens must give the session's message.
+* *Walks*: `--walks` random walks a tool, at most `--most` a row (or two a tool, if that is more), to the stop token.
+  Half of them run under `required` with all tools of the row, half under a named tool, each in turn. The arguments of
+  all calls must satisfy `jsonschema` (formats are checked), but for keywords that the report calls relaxed (counted as
+  *aside*), and parsing the text and the tokens must give the session's message.
 * *Written calls*: each of the valid calls, rendered by code that shares nothing with the engine, must be accepted under
   `required` and under its named choice, as the tokenizer splits it and one byte at a time, and read back equal. Where
   a call holds members that the schema does not declare, `additional_properties="schema"` is used (*open*).
+
+`--landing N` runs, instead, N tools under budgets: see landing.py.
 
 The status is 1 if anything failed.
 """
@@ -29,28 +31,30 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from jsonschema.protocols import Validator
 from tqdm import tqdm
 
 import twingram as tg
 from tests.oracle.render import render_turn, spellable
-from tests.vocabularies import MissingVocabulary, gemma, gemma_path, llama4, llama4_path
+from tests.vocabularies import MissingVocabulary, gemma_path, llama4_path
 from tests.walks import Walker, call_ids, validator_of
+
+from .landing import BUDGETS, FORMATS, Landing, land
 
 __all__ = ["main"]
 
-FORMATS = {"gemma4": gemma, "atem": llama4}
 SETS = ("agent_tools", "mcp_tools", "bfcl")
 _SOFT = 40  # tokens after which a walk makes for the end
 
 Tool = Mapping[str, Any]
+T, R = TypeVar("T"), TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ def _named(name: str) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name}}
 
 
-class Landing(Walker):
+class Downhill(Walker):
     """Goes downhill by the masks that end a turn inside a budget, instead of trying tokens one by one."""
 
     def _downhill(self, session: tg.Session) -> list[int]:
@@ -170,7 +174,7 @@ class Judge:
 
     def _walks(self) -> None:
         rng = Random(f"{self.job.seed} {self.place}")
-        walker = Landing(self.vocabulary, rng, soft=_SOFT)
+        walker = Downhill(self.vocabulary, rng, soft=_SOFT)
         names, half = self.compiled, self.job.walks // 2
         shares = {name: half // len(names) + (at < half % len(names)) for at, name in enumerate(names)}
         for name, walks in {"": self.job.walks - half, **shares}.items():
@@ -289,10 +293,9 @@ def _work(job: Job) -> Outcome:
     return Judge(job).run()
 
 
-def run(jobs: Sequence[Job], processes: int) -> list[Outcome]:
+def run(work: Callable[[T], R], jobs: Sequence[T], processes: int) -> list[R]:
     with multiprocessing.Pool(processes) as pool:
-        results = pool.imap_unordered(_work, jobs, chunksize=1)
-        return list(tqdm(results, total=len(jobs), unit="row", file=sys.stderr))
+        return list(tqdm(pool.imap_unordered(work, jobs), total=len(jobs), file=sys.stderr))
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -345,6 +348,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="N rows a set, evenly spread (default: all)")
     parser.add_argument("--walks", type=int, default=20, metavar="N", help="walks a tool (20)")
     parser.add_argument("--most", type=int, default=200, metavar="N", help="walks a row at most (200)")
+    parser.add_argument("--landing", type=int, default=0, metavar="N", help="N tools under budgets, instead")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     asked = parser.parse_args(argv)
@@ -354,7 +358,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         gemma_path(), llama4_path()
     except MissingVocabulary as missing:
         parser.error(f"no vocabulary; run: {missing}")
-    outcomes = run(list(_jobs(asked)), asked.processes)
+    if asked.landing:
+        return _land(asked)
+    outcomes = run(_work, list(_jobs(asked)), asked.processes)
     print(table(outcomes))
     lists = {"Refused tools": "refused", "Properties left out": "left_out", "Written calls that a format cannot spell":
              "unspelt", "Failures": "failures"}  # fmt: skip
@@ -369,9 +375,31 @@ def _jobs(asked: argparse.Namespace) -> Iterator[Job]:
         rows = list(rows_of(asked.data / f"{name}.jsonl.gz"))
         stride = max(1, len(rows) // asked.sample) if asked.sample else 1
         for row in rows[::stride]:
-            walks = min(asked.walks * len(row.tools), asked.most)
+            walks = min(asked.walks * len(row.tools), max(asked.most, 2 * len(row.tools)))
             for fmt in asked.formats:
                 yield Job(row, fmt, walks, asked.seed)
+
+
+def _land(asked: argparse.Namespace) -> int:
+    """The line of `--landing`: tools spread evenly over all that the sets have, each in each format."""
+    rows = [row for name in asked.sets for row in rows_of(asked.data / f"{name}.jsonl.gz")]
+    tools = [(row, tool) for row in rows for tool in row.tools]
+    some = [tools[at * len(tools) // asked.landing] for at in range(min(asked.landing, len(tools)))]
+    jobs = [
+        Landing(f"{row.set} {row.id} {fmt} {_name(tool)}", fmt, row.tools, _name(tool), _schema(tool), asked.seed)
+        for row, tool in some
+        for fmt in asked.formats
+    ]
+    found = run(land, jobs, asked.processes)
+    print(f"{len(some)} tools of {len(tools)}, budgets from the least to {max(BUDGETS)} more")
+    for fmt in asked.formats:
+        mine = [landed for landed in found if landed.format == fmt]
+        counts: Counter[str] = sum((landed.counts for landed in mine), Counter())
+        seconds = round(sum(landed.seconds for landed in mine))
+        print(f"{fmt}: " + ", ".join(f"{what} {number}" for what, number in counts.items()) + f", CPU s {seconds}")
+    failures = [text for landed in found for text in landed.failures]
+    print("", listed("Failures", failures), sep="\n")
+    return int(bool(failures))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 In: sessions with `max_tokens`. Out: how many tokens a turn took, and how many drafts were tried on the way. Invariant
 that is checked at every token: what is left of the budget is enough for the nearest end. Near the end of the budget
-speculative drafts are validated, accepted and rolled back before each token, which must change nothing.
+speculative drafts are validated, accepted and rolled back, which must change nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import twingram as tg
 __all__ = ["Lander", "least_tokens"]
 
 _NEAR = 12  # tokens before the end of the budget where drafts begin
+_OFTEN = 0.3
 _LONGEST = 6  # tokens of a draft
 
 
@@ -39,7 +40,7 @@ class Lander:
         assert budget is not None
         while True:
             assert session.min_tokens_to_end() <= budget - taken, "the end is further away than the budget reaches"
-            if budget - taken <= _NEAR:
+            if budget - taken <= _NEAR and self.rng.random() < _OFTEN:
                 self._draft(session)
             token = self.next(session)
             assert session.accept_token(token), f"token {token} is in the mask and not accepted"
@@ -50,6 +51,10 @@ class Lander:
     def next(self, session: tg.Session) -> int:
         """Text that closes no string if there is any, else what goes on, else the end."""
         allowed = session.allowed_tokens()
+        for _ in range(8):  # where text may follow, nearly all of it stays inside
+            token = int(allowed[self.rng.randrange(len(allowed))])
+            if self.inside[token]:
+                return token
         staying = allowed[self.inside[allowed]]
         if not len(staying):
             stops = session.constraint.binding.stops

@@ -260,7 +260,7 @@ class Constraint:
         self.most = INFINITE - 1 if max_tokens is None and vocabulary.missing_bytes else max_tokens
         """Tokens of a turn; None where every token that the automaton reads can be followed to an end."""
         self._worst: WeakKeyDictionary[State, int] = WeakKeyDictionary()  # see is_ample
-        self._landed: WeakKeyDictionary[State, Mask] = WeakKeyDictionary()  # where not all tokens lead to an end
+        self._landed: WeakKeyDictionary[State, tuple[int, Mask]] = WeakKeyDictionary()  # the last, see landing_mask
         if max_tokens is not None:
             least = self.distances.of_state(self.machine.start) - 1
             if least > max_tokens:
@@ -320,12 +320,11 @@ class Constraint:
         """The mask where `left` tokens are left before the stop token."""
         if self.is_ample(state, left):
             return self.masks.of(state)
-        if self.max_tokens is not None:
-            return self.masks.within(state, self.distances, left)
+        within = INFINITE - 1 if self.max_tokens is None else left  # without a budget any end will do
         found = self._landed.get(state)
-        if found is None:
-            found = self._landed[state] = self.masks.within(state, self.distances, INFINITE - 1)
-        return found
+        if found is None or found[0] != within:
+            found = self._landed[state] = within, self.masks.within(state, self.distances, within)
+        return found[1]
 
     def forced_tokens(self, state: State) -> list[int]:
         """The tokens that the automaton and the tokenizer leave no choice about."""
@@ -412,4 +411,5 @@ class Constraint:
 
     def memory_usage(self) -> int:
         """Bytes held by this constraint alone, about: states and masks (rows of text are the vocabulary's)."""
-        return self.machine.memory_usage() + self.masks.memory_usage() + self.binding.memory_usage()
+        landed = sum(mask.memory_usage() for _, mask in list(self._landed.values()))
+        return self.machine.memory_usage() + self.masks.memory_usage() + self.binding.memory_usage() + landed
