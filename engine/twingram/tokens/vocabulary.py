@@ -25,9 +25,9 @@ from .spelling import replace_surrogates
 from .table import TokenTable
 from .trie import TokenTrie
 
-__all__ = ["Vocabulary"]
+__all__ = ["WORTH_KEEPING", "Vocabulary"]
 
-_WORTH_KEEPING = 16_384  # tokens from which a trie is quicker read than built
+WORTH_KEEPING = 16_384  # tokens from which tries and rows are quicker read than built
 _MOST = 1 << 24  # ids; the packed arrays hold more, but no model does
 
 
@@ -188,7 +188,7 @@ class Vocabulary:
     @cached_property
     def trie(self) -> TokenTrie:
         """Of all ordinary tokens."""
-        if len(self) < _WORTH_KEEPING:
+        if len(self) < WORTH_KEEPING:
             return TokenTrie.of_table(self._table)
         arrays = cache.load("trie", self.fingerprint)
         trie = TokenTrie.of_table(self._table, arrays)

@@ -22,7 +22,7 @@ from . import cache
 from .bitmask import pack, unpack
 from .sweep import Sweep, difference, sweep
 from .trie import TokenTrie
-from .vocabulary import Vocabulary
+from .vocabulary import WORTH_KEEPING, Vocabulary
 
 __all__ = ["WideMasks"]
 
@@ -31,6 +31,7 @@ Row = NDArray[np.int32]
 _TABLES: WeakKeyDictionary[Vocabulary, WideMasks] = WeakKeyDictionary()
 MOST = 4096  # states kept: 32 KB each for 262,144 tokens, so 128 MB at the very most
 _LENGTHS_TRIED = 64
+_NARROW = 32  # bytes that may come first: with so few, only a small part of the trie is swept
 _FEW_DYING = 2000  # so many tokens are followed one by one to find where they leave
 
 
@@ -67,6 +68,10 @@ class WideMasks:
 
     def _start_row(self, dfa: Dfa) -> Row:
         size = len(self.vocabulary)
+        if size < WORTH_KEEPING or dfa.first[dfa.start].bit_count() <= _NARROW:  # a sweep is as quick as a file
+            row = pack(self.sweep(dfa, dfa.start).token_ids, size)
+            row.flags.writeable = False
+            return row
         key = self.vocabulary.fingerprint + dfa.key + size.to_bytes(4, "little")
         kept = cache.load("row", key)
         if kept is not None and len(kept["row"]) == (size + 31) // 32:
@@ -77,7 +82,7 @@ class WideMasks:
         return row
 
     def _row(self, dfa: Dfa, state: int) -> Row:
-        if dfa.first[state].bit_count() <= 32:
+        if dfa.first[state].bit_count() <= _NARROW:
             return pack(self.sweep(dfa, state).token_ids, len(self.vocabulary))
         gained, lost = difference(self.vocabulary.trie, dfa, state, dfa.start)
         row = self.row(dfa, dfa.start).copy()
