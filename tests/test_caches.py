@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -178,3 +179,64 @@ def test_distinct_tool_sets_stay_inside_the_budget(sets: int, budget: int) -> No
         if number % 20 == 0:
             assert tg.cache_usage() <= budget + budget // 8 + (1 << 17)
     assert constraint.memory_usage() > 0
+
+
+def test_requests_compiled_in_a_pool_beside_live_sessions() -> None:
+    """Sessions go on in this thread while a pool compiles what nobody has seen, under a budget that is always full."""
+    tg.set_cache_budget(300_000)
+    vocabulary, fmt, rng = tg.Vocabulary.embedded(), tg.load_format("gemma4"), random.Random(6)
+    walks = walked("gemma4", 36)[:4]
+    expected = [outcome("gemma4", walk, taking=2) for walk in walks]
+    requests = [many_tools(rng, number) for number in range(40)]
+
+    def compiled(number: int) -> str:
+        session = fmt.constraint(requests[number], "required", vocabulary=vocabulary).session()
+        text = f'<|tool_call>call:tool_{number}{{key_{number}_a:<|"|>ab'
+        assert session.accept_tokens(vocabulary.encode(text)) == len(vocabulary.encode(text))
+        return session.text.decode()
+
+    with ThreadPoolExecutor(4) as pool:
+        pending = [pool.submit(compiled, number) for number in range(len(requests))]
+        while not all(future.done() for future in pending):
+            assert [outcome("gemma4", walk, taking=2) for walk in walks] == expected
+        texts = [future.result() for future in pending]
+    assert all(f"tool_{number}" in text for number, text in enumerate(texts))
+
+
+@pytest.mark.heavy
+def test_a_million_tokens_in_flat_memory() -> None:
+    """Sessions and parsers without end, with requests that change: what is allocated does not grow.
+
+    The traced memory after each eighth is compared with that after the second: by then the caches are as full as they
+    get.
+    """
+    tg.set_cache_budget(16 << 20)
+    vocabulary, fmt, rng = tg.Vocabulary.embedded(), tg.load_format("gemma4"), random.Random(8)
+    total, number, held = 1_000_000, 0, list[int]()
+    tracemalloc.start()
+    try:
+        read = 0
+        while read < total:
+            number += 1
+            tools = many_tools(rng, number % 500)
+            words = " ".join(rng.choices(("ab", "zebra", "the", "of", "Köln", "17"), k=60))
+            text = f'<|tool_call>call:tool_{number % 500}{{key_{number % 500}_a:<|"|>{words}'[:400]
+            session = fmt.constraint(tools, "required", vocabulary=vocabulary).session()
+            parser = fmt.parser(tools, vocabulary)
+            tokens = vocabulary.encode(text)
+            for token in tokens:
+                session.mask()
+                if not session.accept_token(token):
+                    break
+                session.take_deltas()
+                parser.feed_tokens((token,))
+            content = fmt.parser(tools, vocabulary)
+            for _ in range(20):
+                content.feed_tokens(vocabulary.encode(words))
+            read += 2 * len(tokens) + 20 * len(vocabulary.encode(words))
+            if read > total // 8 * (len(held) + 1):
+                gc.collect()
+                held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert max(held[2:]) <= held[1] + (4 << 20), held
