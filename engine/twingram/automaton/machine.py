@@ -19,6 +19,7 @@ the Wild" (2010), for bounded lazy state caches and ordered threads.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ __all__ = ["Fired", "Machine", "Move", "State", "Transition"]
 
 STATE_BYTES, STEP_BYTES, FORK_BYTES = 800, 160, 900  # measured with tracemalloc over a few hundred calls
 _FORKS_KEPT = 10_000  # of one machine; see session.track
+_LEARN = (8, 64, 512, 4096)  # see State.skip: once so many bytes were not known to lead back, look again
 
 Fired = tuple[Tag, int]  # a tag and its offset in bytes from where the transition began
 
@@ -46,7 +48,7 @@ class Move(NamedTuple):
 
 
 class Transition:
-    """`moves` is None when the one thread goes on with nothing fired: the common case, one test in the hot loop.
+    """`moves` is None when all threads go on with nothing fired: the common case, one test in the hot loop.
     `data` is the text that a token or a run of bytes reads; empty where a single symbol is read."""
 
     __slots__ = ("data", "fork", "moves", "state")
@@ -59,7 +61,9 @@ class Transition:
 class State:
     """Threads, what is known of what follows them, and nothing of any session."""
 
-    __slots__ = ("__weakref__", "_ends", "first", "machine", "mask", "next", "pieces", "threads")
+    __slots__ = (
+        "__weakref__", "_ends", "_loop", "_missed", "first", "machine", "mask", "next", "pieces", "threads",
+    )  # fmt: skip
 
     def __init__(self, machine: Machine, threads: tuple[Expr, ...]) -> None:
         self.machine, self.threads = machine, threads
@@ -67,6 +71,8 @@ class State:
         self.pieces: dict[int | bytes, Transition | None] = {}  # token id or short text -> transition
         self.mask: object = None  # whatever the token layer keeps for this state
         self._ends: tuple[tuple[Tag, ...] | None, ...] | None = None
+        self._loop: re.Pattern[bytes] | None = None  # bytes known to lead back here
+        self._missed = 0
         first = 0
         for thread in threads:
             for _, leaf, _ in thread.heads():
@@ -113,6 +119,23 @@ class State:
             state, at = step.state, at + width
         return Transition(state, moves, data)
 
+    def skip(self, data: bytes, at: int) -> int:
+        """Past those bytes from `at` on that are known to change nothing here, as most do inside a text.
+
+        A regular expression reads them at 4 ns a byte, a dictionary look-up for each at 60.
+        """
+        found = None if self._loop is None else self._loop.match(data, at)
+        if found is not None and found.end() > at:
+            return found.end()
+        self._missed += 1
+        if self._missed in _LEARN:
+            known = [sym for sym, step in list(self.next.items()) if sym < 256 and step and self._is_loop(step)]
+            self._loop = re.compile(b"[%b]+" % b"".join(b"\\x%02x" % byte for byte in known)) if known else None
+        return at
+
+    def _is_loop(self, step: Transition) -> bool:
+        return step.state is self and step.moves is None
+
     def leap(self, data: bytes, at: int) -> tuple[Transition, int] | None:
         """Past fixed text, if that is all that can follow and `data` goes on with two bytes of it or more.
 
@@ -153,7 +176,8 @@ class Machine:
     """The states reachable from one start expression."""
 
     __slots__ = (
-        "__weakref__", "_forks", "_states", "depth", "epoch", "limits", "ordered", "recovery", "start", "widths",
+        "__weakref__", "_forked", "_forks", "_states", "depth", "epoch", "limits", "ordered", "recovery", "start",
+        "widths",
     )  # fmt: skip
 
     def __init__(
@@ -174,7 +198,8 @@ class Machine:
         self.depth = Depth(limits.depth + 1) if depth is None else depth
         self.ordered = ordered
         self._states: dict[tuple[Expr, ...], State] = {}
-        self._forks = 0
+        self._forks = 0  # kept at transitions,
+        self._forked: list[Transition] = []  # and those
         self.start = self.state((start,))
         watch(self)
 
@@ -192,19 +217,26 @@ class Machine:
         """Forget all states and what was derived from them: the next epoch."""
         old, self._states = self._states, {}
         self.epoch += 1
-        self._forks = 0
+        self._forget_forks()
         for state in [self.start, *old.values()]:
             state.next, state.pieces, state.mask = {}, {}, None
             for thread in state.threads:  # else all that follows the start would hang on it
                 thread.derived = None
 
-    def keep_fork(self) -> bool:
-        """Whether one more fork may be kept at a transition: there are as many as turns differ from each other."""
+    def keep_fork(self, start: Transition | None) -> None:
+        """One more fork is kept, at this transition if it begins there. When they are many, all are forgotten: so what
+        came long ago does not stand in the way."""
         if self._forks >= _FORKS_KEPT:
-            return False
+            self._forget_forks()
         self._forks += 1
+        if start is not None:
+            self._forked.append(start)
         charge(FORK_BYTES)
-        return True
+
+    def _forget_forks(self) -> None:
+        forked, self._forked, self._forks = self._forked, [], 0
+        for step in forked:
+            step.fork = None
 
     def memory_usage(self) -> int:
         """Bytes of the states, about: their tables of transitions and what these hold (masks are counted elsewhere)."""
@@ -230,7 +262,7 @@ class Machine:
         if not found:
             return None
         target = self.state(tuple(expr for expr, _, _ in found))
-        if len(found) == 1 and found[0][1] == 0 and not found[0][2] and len(state.threads) == 1:
+        if len(found) == len(state.threads) and all(at == src and not tags for at, (_, src, tags) in enumerate(found)):
             return Transition(target, None)
         return Transition(target, tuple(Move(source, tags) for _, source, tags in found))
 

@@ -51,6 +51,7 @@ _LEAVES: dict[Types, _Plain] = {_NAMES["null"]: _NULL}  # types -> the one schem
 _CHILDREN = frozenset({
     "properties", "patternProperties", "additionalProperties", "items", "prefixItems", "additionalItems",
 })  # fmt: skip
+_COMBINING = frozenset({"$ref", "allOf", "anyOf", "oneOf", "nullable"})
 
 
 class Place:
@@ -207,8 +208,10 @@ class _Expansion:
             return []
         if not isinstance(schema, Mapping) or depth > _DEPTH or self._left < 0:
             return [()]
-        read: _Plain = self._root.readable(Placed(schema, "")).schema
+        read: _Plain = self._root.readable(Placed(schema, "")).schema if self._root.foreign else schema
         branches: list[_Branch] = [(_plain(read),)]
+        if _COMBINING.isdisjoint(read):  # most schemas: a parser that is given its tools anew pays for each place
+            return branches
         reference = read.get("$ref")
         if isinstance(reference, str) and reference not in seen:
             target = self._root.resolve(Placed(read, ""))
@@ -272,6 +275,8 @@ def _types(branches: tuple[_Branch, ...]) -> Types:
 def _stated(schema: _Plain) -> Types:
     """What `type`, `enum` and `const` of one schema object say."""
     listed = schema.get("type")
+    if isinstance(listed, str) and "enum" not in schema and "const" not in schema:
+        return _NAMES.get(listed)
     names = [listed] if isinstance(listed, str) else _list(listed)
     known = [_NAMES[name] for name in names if isinstance(name, str) and name in _NAMES]
     stated: list[Types] = []

@@ -12,11 +12,11 @@ Source: JSON Schema 2020-12 core, section 8.2; RFC 6901 for pointers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import unquote, urljoin
 
-from referencing import Registry
+from referencing import Registry, Specification
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
@@ -39,19 +39,22 @@ _SINCE = (
 _LITERAL = frozenset({"enum", "const", "default", "examples", "example"})  # below them nothing is a schema
 
 
+@lru_cache(maxsize=64)
+def _draft(said: str) -> tuple[Specification[Any], frozenset[str]]:
+    """The draft that `$schema` names, and the keywords that it does not know."""
+    draft = next((draft for name, draft in _DRAFTS.items() if name in said), DRAFT202012)
+    later = (words for other, words in _SINCE if _ORDER.index(other) > _ORDER.index(draft))
+    return draft, frozenset().union(*later)
+
+
 class References:
     """The references of one document."""
 
     def __init__(self, document: Any) -> None:
         self._document = document
         said = document.get("$schema") if isinstance(document, Mapping) else None
-        self._draft = next(
-            (draft for name, draft in _DRAFTS.items() if isinstance(said, str) and name in said), DRAFT202012
-        )
+        self._draft, self.foreign = _draft(said if isinstance(said, str) else "")  # and the keywords that came later
         self.alone = self._draft in (DRAFT4, DRAFT6, DRAFT7)  # what stands beside `$ref` counts for nothing
-        self.foreign: frozenset[str] = frozenset().union(  # keywords that came later than the document's draft
-            *(words for draft, words in _SINCE if _ORDER.index(draft) > _ORDER.index(self._draft))
-        )
         self._readable: dict[int, tuple[Any, Any]] = {}  # identity of a schema -> it, and what its draft reads of it
 
     def readable(self, placed: Placed) -> Placed:

@@ -269,6 +269,8 @@ class Emitter(Output):
     def _key(self, text: str, scope: Scope) -> str:
         if self._request.raw or scope.state == _BODIED:
             return text
+        if text.isidentifier():  # as most keys are
+            return text
         text = text.strip(SPACE)
         inner = unquote(text)
         return text if inner is None else inner

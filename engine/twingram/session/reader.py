@@ -107,21 +107,25 @@ class Reader:
     def read(self, data: bytes) -> int:
         """Follow the bytes one by one; how many were read before nothing went on. Not to be rolled back."""
         state, position, fired = self.state, self.position, self.fired
-        read = len(data)
-        for at, byte in enumerate(data):
+        at, size = 0, len(data)
+        while at < size:
+            byte = data[at]
             try:
                 step = state.next[byte]
             except KeyError:  # new, or another thread's states have just been forgotten
                 step = state.step(byte)
             if step is None:
-                read = at
                 break
             if step.moves is not None:
                 fired.append((step, position + at))
+            elif step.state is state:
+                at = state.skip(data, at + 1)
+                continue
             state = step.state
-        self.state, self.position = state, position + read
-        self.text += data[:read]
-        return read
+            at += 1
+        self.state, self.position = state, position + at
+        self.text += data if at == size else data[:at]
+        return at
 
     def deltas(self) -> list[Delta]:
         """What has become certain since the last call."""

@@ -3,8 +3,8 @@
 In: transitions of the automaton, one after the other. Out: the tags that are decided, and up to where the text is.
 
 While one thread is left all its tags are certain as they fire, and nothing has to be kept. A `Fork` is what is known
-from where it split on. It depends on the transitions since then alone, so it is kept at the first of them, and a turn
-that begins as others began is followed by looking forks up.
+from where it split on. It depends on the transitions since then alone, so it is kept at the first of them, and what
+was read before is followed by looking forks up.
 
 Each thread's tags are a linked list that shares its past with the others, so a split costs nothing and an old track
 can be kept for rollback by keeping three references. What is decided is the common past of all live threads; text is
@@ -22,6 +22,8 @@ from ..automaton.machine import Fired, Move, Transition
 from ..automaton.tags import Tag
 
 __all__ = ["ROOT", "Fork", "Node", "collect", "common", "extend", "first_after"]
+
+_NEAR = 64  # bytes from where a fork began: what is decided later hardly comes twice
 
 
 class Node:
@@ -56,16 +58,17 @@ class Fork:
         self.shared = common(nodes)
         self.news: tuple[Fired, ...] = tuple(collect(self.shared, given))
         self.upto = first_after(nodes, self.shared)
-        self._after: dict[Transition, Fork] = {}
+        self._after: dict[tuple[Transition, int], Fork] = {}  # a step, and where it begins: the fork after it
 
     def after(self, step: Transition, at: int) -> Fork:
-        """One step later, which begins at `at`."""
-        known = self._after.get(step)
+        """One step that fires something later, which begins at `at`."""
+        known = self._after.get((step, at))
         if known is None:
-            assert step.moves is not None, "a step of several threads says where each came from"
+            assert step.moves is not None, "a step that fires nothing is not followed"
             known = Fork(extend(self.nodes, step.moves, at), self.shared)
-            if step.state.machine.keep_fork():
-                self._after[step] = known
+            if at <= _NEAR:
+                step.state.machine.keep_fork(None)
+                self._after[step, at] = known
         return known
 
     @classmethod
@@ -75,8 +78,8 @@ class Fork:
         if known is None:
             assert step.moves is not None
             known = cls(extend((ROOT,), step.moves, 0), ROOT)
-            if step.state.machine.keep_fork():
-                step.fork = known
+            step.state.machine.keep_fork(step)
+            step.fork = known
         return known
 
 
