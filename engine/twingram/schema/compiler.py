@@ -211,7 +211,6 @@ class _Run:
                 node.ways.append(ArrayPlan(branch, forms, node.path, self.rest, self.literals))
             elif name == "string":
                 node.ways.append(strings(branch, forms, read, self.rest))
-                self._note_unions(node, read)
             elif name in ("integer", "number"):
                 node.ways.append(numbers(name, branch, forms, report, limits))
             else:
@@ -239,15 +238,6 @@ class _Run:
                 others = [each for each in branch if each is not placed]
                 if all(self.rest.checker.satisfies(value, each) for each in others):
                     self.rest.report.relax(placed.path, "not", "an object or a list is not taken out as a whole")
-
-    def _note_unions(self, node: _Node, read: Types) -> None:
-        """Say where a string is not written because it might be read as something else."""
-        if not node.forms.raw:
-            return
-        others = {"array", "object", "number"} if read is None else read & {"array", "object", "number"}
-        if others & {"array", "object"}:
-            reason = "a text made of nothing but JSON lexemes is not written as a string, even where it is no JSON"
-            self.rest.report.narrow(node.path, "type", reason)
 
     def _plan_parts(self, node: _Node, plan: Plan) -> None:
         forms = plan.part_forms

@@ -19,6 +19,7 @@ from ..automaton.dfa import Dfa, difference, intersect, literals
 from ..automaton.expression import INFINITE, NOTHING, Expr, repeat, seq, text
 from ..automaton.meet import later, meet
 from ..automaton.members import ObjectTemplate, members
+from ..automaton.notjson import not_json
 from ..automaton.numbers import integer_dfa, number_dfa
 from ..automaton.recursion import Definitions, reference
 from ..automaton.regex import pattern_dfa
@@ -123,12 +124,28 @@ class Forms:
         return seq(before, text(both(terminal, dfa)), after)
 
     def body(self, read: Types) -> Dfa:
-        """The bodies of strings where values of the types `read` stand beside them."""
-        body = self.string.body
+        """The bodies of strings where values of the types `read` stand beside them; some fewer (see `readings`)."""
+        others = self.others(read)
+        return _clear(self.string.body, others) if others else self.string.body
+
+    def others(self, read: Types) -> frozenset[str]:
+        """The types as which a string might be read that has no delimiters."""
         if not self.raw:
-            return body
-        others = _OTHER_TYPES if read is None else read & _OTHER_TYPES
-        return _clear(body, others) if others else body
+            return frozenset()
+        return _OTHER_TYPES if read is None else read & _OTHER_TYPES
+
+    def free_text(self, read: Types) -> Expr:
+        """All strings, where values of the types `read` stand beside them."""
+        others = self.others(read)
+        if not others:
+            return self.plain("string")
+        inner = not_json(self.clear(read), arrays="array" in others, objects="object" in others)
+        return seq(self.string.before, inner, self.string.after)
+
+    def clear(self, read: Types) -> Dfa:
+        """The bodies of strings that no reader takes for one of the scalars of `read`."""
+        scalars = self.others(read) - {"array", "object"}
+        return _clear(self.string.body, scalars) if scalars else self.string.body
 
     def free_keys(self, declared: tuple[str, ...], limits: Limits) -> Dfa:
         """Bodies of the keys that are none of the declared ones, however those are spelt."""
@@ -211,7 +228,7 @@ class Forms:
             ways.append(self.list_of(item, 0, None))
         ways += [self.plain(name) for name in ("number", "boolean", "null") if name in self.types]
         if "string" in self.types:
-            ways.append(self.text(self.body(None)))
+            ways.append(self.free_text(None))
         return alt(ways)
 
     def free_object(self, value: Expr) -> Expr:

@@ -19,6 +19,7 @@ from typing import Any
 from ..automaton.choice import alt, words
 from ..automaton.expression import EMPTY, NOTHING, Expr, seq
 from ..automaton.members import ObjectTemplate
+from ..automaton.notjson import is_document
 from ..errors import LimitExceeded
 from .context import Context
 from .forms import Forms
@@ -107,7 +108,10 @@ class Literals:
         if spelt is None:
             return "cannot be written in this format"
         others = (read_types(read) - {"string"}) if forms.raw else frozenset()
-        if others and read_as(others).matches(spelt):
+        scalars = others - {"array", "object"}
+        if (scalars and read_as(scalars).matches(spelt)) or is_document(
+            spelt, arrays="array" in others, objects="object" in others
+        ):
             return "would be read as another type that is admitted here"
         return spelt
 

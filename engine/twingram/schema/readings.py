@@ -5,7 +5,8 @@ string: JSON texts, white space around them included.
 
 Scalars are exact but for size: a number too large for a double counts here, though it is read as text. Arrays and
 objects nest, which no finite automaton follows, so a superset stands in for them: rows of JSON lexemes in which
-neighbours fit. A string such as `[draft] hello` or `{name}` is not among them; `[1}` is, although it is no JSON.
+neighbours fit. A string such as `[draft] hello` or `{name}` is not among them; `[1}` is, although it is no JSON. It
+serves where strings are restricted further; strings that are not are told from documents exactly (`notjson`).
 Cost: about a hundred states, built once for each set of types.
 
 Source: RFC 8259.

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from ..automaton.dfa import Dfa
 from ..automaton.expression import INFINITE, NOTHING, Expr, seq
-from ..automaton.meet import meet, product
+from ..automaton.meet import meet, product, sample
+from ..automaton.notjson import not_json
 from ..automaton.regex import RegexError, counted_pattern, pattern_dfa
 from ..automaton.regions import any_text
 from ..errors import LimitExceeded
@@ -25,11 +26,18 @@ from .bounds import greatest, least
 from .context import Context
 from .formats import FORMATS, UNCHECKED
 from .forms import Forms, without_texts
-from .keywords import PLAIN_SCALAR, Own
+from .keywords import ANNOTATIONS, COMBINING, ENFORCED, Own
+from .readings import read_as
 from .report import Placed, Refusal
 from .stated import Branch, Types
 
 __all__ = ["Narrowed", "narrowed_by", "strings"]
+
+
+UNRESTRICTED = (ANNOTATIONS | COMBINING | ENFORCED) - {"minLength", "maxLength", "pattern", "format"}
+"""Keywords that say nothing of texts, or are followed elsewhere."""
+_OPEN = UNRESTRICTED | {"minLength", Own.EXCLUDED}  # and those that leave every text a way to go on
+_SMALL = 64  # a least length up to which it is part of an automaton
 
 
 class Narrowed(NamedTuple):
@@ -51,13 +59,31 @@ class Narrowed(NamedTuple):
 
 def strings(branch: Branch, forms: Forms, read: Types, rest: Context) -> Expr | Refusal:
     """The strings of a branch."""
-    body = forms.body(read)
-    if all(schema.keys() <= PLAIN_SCALAR for schema, _ in branch):
-        return forms.plain("string") if body is forms.string.body else forms.text(body)
-    inner = narrowed_by(branch, Narrowed((body,), 0, INFINITE), forms.string.table, rest).expr(rest.limits)
+    if all(schema.keys() <= UNRESTRICTED for schema, _ in branch):
+        return forms.free_text(read)
+    containers = forms.others(read) & {"array", "object"}
+    if containers:
+        inner = _beside(containers, branch, forms, read, rest)
+    else:
+        free = Narrowed((forms.body(read),), 0, INFINITE)
+        inner = narrowed_by(branch, free, forms.string.table, rest).expr(rest.limits)
     if inner is NOTHING:
         return Refusal(branch[0].path, _blamed(branch), "no text that can be written satisfies this")
     return seq(forms.string.before, inner, forms.string.after)
+
+
+def _beside(containers: frozenset[str], branch: Branch, forms: Forms, read: Types, rest: Context) -> Expr:
+    """The inside of strings that have no delimiters, where arrays or objects are admitted beside them."""
+    table, limits = forms.string.table, rest.limits
+    found = narrowed_by(branch, Narrowed((forms.clear(read),), 0, INFINITE), table, rest)
+    if found.low <= _SMALL and found.high >= INFINITE and all(schema.keys() <= _OPEN for schema, _ in branch):
+        if found.low:
+            found = found.also(pattern_dfa(f"[^]{{{found.low}}}", spelling=table, limits=limits), limits=limits)
+        return not_json(product(found.dfas, limits), arrays="array" in containers, objects="object" in containers)
+    if sample((*found.dfas, read_as(containers)), found.low, found.high, limits=limits) is not None:
+        reason = "a text made of nothing but JSON lexemes is not written as a string, even where it is no JSON"
+        rest.report.narrow(branch[0].path, "type", reason)
+    return narrowed_by(branch, Narrowed((forms.body(read),), 0, INFINITE), table, rest).expr(limits)
 
 
 def narrowed_by(branch: Branch, found: Narrowed, table: str, rest: Context) -> Narrowed:

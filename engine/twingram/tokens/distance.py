@@ -21,6 +21,7 @@ from ..automaton.expression import INFINITE, Expr, Seq, Text
 from ..automaton.fold import fold
 from ..automaton.machine import State
 from ..automaton.meet import Later, Meet
+from ..automaton.notjson import NotJson
 from ..automaton.recursion import Definitions, Reference
 from ..caches import charge, watch
 from .partial import PartialTexts
@@ -41,6 +42,7 @@ class Distances:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._trie = vocabulary.trie
+        self._missing = frozenset(vocabulary.missing_bytes)
         self._partial = PartialTexts(vocabulary) if vocabulary.missing_bytes else None
         self._known: WeakKeyDictionary[Expr, int] = WeakKeyDictionary()
         self._limited: dict[Placed, int] = {}  # those near the limit, replaced when it is full
@@ -78,6 +80,9 @@ class Distances:
 
     def _measure(self, expr: Expr, of: Callable[[Expr], int]) -> int:
         if self._partial is not None:
+            if isinstance(expr, NotJson) and expr.complete:
+                ways, onward = self._partial.ways(expr.dfa), expr.onward(self._missing)
+                return min((1 + ways[state] for state in onward), default=INFINITE)
             if isinstance(expr, Text):
                 return self._partial.ways(expr.dfa)[expr.state]
             if isinstance(expr, Counted):

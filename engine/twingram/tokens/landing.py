@@ -10,13 +10,15 @@ Cost: a walk, near the end of the budget only.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 import numpy as np
 
 from ..automaton.counted import Counted
 from ..automaton.depth import Depth
-from ..automaton.expression import INFINITE, Expr, Text
+from ..automaton.expression import INFINITE, Expr, Leaf, Text
 from ..automaton.machine import State
+from ..automaton.notjson import NotJson
 from .bitmask import pack
 from .distance import Distances
 from .sweep import Sweep, sweep
@@ -50,6 +52,9 @@ class Landing(Walk):
 
     def admits(self, rest: tuple[Expr, ...]) -> bool:
         return any(self.left(expr) <= self.most for expr in rest)
+
+    def wide_text(self, leaf: Leaf) -> TypeGuard[Text | Counted]:
+        return isinstance(leaf, (Text, Counted)) and not isinstance(leaf, NotJson)  # how near its end is: not in `dfa`
 
     def text(self, leaf: Text | Counted, tail: Expr) -> None:
         left = self.most - self.left(tail)
@@ -99,6 +104,9 @@ class Farthest(Landing):
         self.most = max(self.most, min(self.left(expr) for expr in rest))
         return False
 
+    def wide_text(self, leaf: Leaf) -> TypeGuard[Text | Counted]:
+        return isinstance(leaf, (Text, Counted))
+
     def text(self, leaf: Text | Counted, tail: Expr) -> None:
         self._bound(leaf, tail)
         for byte in bits(first_bytes(tail)):
@@ -111,7 +119,7 @@ class Farthest(Landing):
 
     def _bound(self, leaf: Text | Counted, tail: Expr) -> None:
         """No token that stays text leads further than this."""
-        within = max(self.distances.texts(leaf.dfa)[1:])
+        within = max(self.distances.texts(leaf.dfa)[1:]) + isinstance(leaf, NotJson)
         if isinstance(leaf, Counted):
             within = max(within, self.distances.worst(leaf))
         self.most = max(self.most, within + self.left(tail))

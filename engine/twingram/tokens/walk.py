@@ -14,6 +14,7 @@ Source: walking a token trie beside a recogniser is folklore among engines of th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeGuard
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from ..automaton.depth import Depth
 from ..automaton.derivative import derive
 from ..automaton.expression import Expr, Leaf, Literal, Seq, Text, hoist, seq
 from ..automaton.machine import State
+from ..automaton.notjson import NotJson
 from .bitmask import pack
 from .sweep import sweep
 from .trie import TokenTrie
@@ -55,14 +57,18 @@ class Walk:
         """Whether a token may lead to `rest`."""
         return True
 
+    def wide_text(self, leaf: Leaf) -> TypeGuard[Text | Counted]:
+        """Whether a leaf may be swept."""
+        return isinstance(leaf, (Text, Counted))
+
     def root(self, exprs: Iterable[Expr]) -> None:
         trie, exprs = self.wide.vocabulary.trie, tuple(exprs)
-        if len(exprs) == 1 and not any(isinstance(leaf, (Text, Counted)) for leaf, _ in leaves(exprs)):
+        if len(exprs) == 1 and not any(self.wide_text(leaf) for leaf, _ in leaves(exprs)):
             self._children(trie, 0, exprs)
             return
         narrow: list[tuple[Leaf, Expr]] = []
         for leaf, tail in leaves(exprs):
-            if isinstance(leaf, (Text, Counted)) and self._matching(trie, 0, leaf) > _WIDE_TOKENS:
+            if self.wide_text(leaf) and self._matching(trie, 0, leaf) > _WIDE_TOKENS:
                 self.text(leaf, tail)
             else:
                 narrow.append((leaf, tail))
@@ -115,6 +121,8 @@ class Walk:
             return
         if isinstance(leaf, Counted):  # keep the ways out at which the count may end
             exits = TokenTrie.of(_exits_within(exits, leaf, self.wide))
+        elif isinstance(leaf, NotJson):
+            exits = TokenTrie.of(_exits_apart(exits, leaf, self.wide))
         self._children(exits, 0, (tail,))
 
     def _children(self, trie: TokenTrie, node: int, exprs: tuple[Expr, ...] | Narrow) -> None:
@@ -165,7 +173,7 @@ class Walk:
         plain = True
         big = trie.weight[node] > _WIDE_TOKENS
         for leaf, tail in leaves(exprs):
-            if big and isinstance(leaf, (Text, Counted)) and self._matching(trie, node, leaf) > _WIDE_TOKENS:
+            if big and self.wide_text(leaf) and self._matching(trie, node, leaf) > _WIDE_TOKENS:
                 self.sweep_below(trie, node, leaf, tail)
                 plain = False
             else:
@@ -254,4 +262,13 @@ def _exits_within(exits: TokenTrie, leaf: Counted, wide: WideMasks) -> Iterator[
                 state = leaf.dfa.rows[state][byte]
                 chars += leaf.dfa.boundary[state]
         if leaf.low <= chars <= leaf.high:
+            yield token, bytes(exits.blob[start : start + length])
+
+
+def _exits_apart(exits: TokenTrie, leaf: NotJson, wide: WideMasks) -> Iterator[tuple[int, bytes]]:
+    """(token, rest) of the ways out before which no document has been written."""
+    rests = zip(exits.entry_ids.tolist(), exits.entry_start.tolist(), exits.entry_length.tolist(), strict=True)
+    for token, start, length in rests:
+        data = wide.vocabulary.token_bytes(token)
+        if leaf.ends_after(data[: len(data) - length]):
             yield token, bytes(exits.blob[start : start + length])
