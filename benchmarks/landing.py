@@ -22,7 +22,7 @@ from tests.landings import Lander, least_tokens
 from tests.vocabularies import gemma, llama4
 from tests.walks import call_ids, validator_of
 
-__all__ = ["BUDGETS", "Landing", "land"]
+__all__ = ["BUDGETS", "FORMATS", "Landed", "Landing", "land"]
 
 FORMATS = {"gemma4": gemma, "atem": llama4}
 BUDGETS = range(41)  # tokens above the least
@@ -38,6 +38,10 @@ class Landing:
     name: str
     schema: Any
     seed: int
+
+    @property
+    def key(self) -> str:
+        return f"landing {self.place} {self.seed}"
 
 
 @dataclass

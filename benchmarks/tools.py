@@ -1,6 +1,6 @@
 """Tools that are in use: random calls through their masks, and calls that others wrote.
 
-    python -m benchmarks.tools --data FOLDER [--sample N] [--sets NAME ...] [--walks N] [--processes N] [--landing N]
+    python -m benchmarks.tools --data FOLDER [--sample N] [--sets NAME ...] [--walks N] [--landing N] [--kept FILE]
 
 `FOLDER` (or the environment variable TWINGRAM_DATA) holds `mcp_tools.jsonl.gz`, `agent_tools.jsonl.gz` and
 `bfcl.jsonl.gz`. A row is a request: `tools`, and `valid_calls` (`{name, arguments}`) if there are any. Each row runs in
@@ -26,27 +26,25 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import multiprocessing
 import os
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
 from jsonschema.protocols import Validator
-from tqdm import tqdm
 
 import twingram as tg
 from tests.oracle.render import render_turn, spellable
 from tests.vocabularies import MissingVocabulary, gemma_path, llama4_path
 from tests.walks import Walker, call_ids, validator_of
 
-from .landing import BUDGETS, FORMATS, Landing, land
+from .landing import BUDGETS, FORMATS, Landed, Landing, land
+from .pool import run
 
 __all__ = ["main"]
 
@@ -54,7 +52,6 @@ SETS = ("agent_tools", "mcp_tools", "bfcl")
 _SOFT = 40  # tokens after which a walk makes for the end
 
 Tool = Mapping[str, Any]
-T, R = TypeVar("T"), TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -73,6 +70,10 @@ class Job:
     format: str
     walks: int
     seed: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.row.set} {self.row.id} {self.format} {self.walks} {self.seed}"
 
 
 @dataclass
@@ -293,11 +294,6 @@ def _work(job: Job) -> Outcome:
     return Judge(job).run()
 
 
-def run(work: Callable[[T], R], jobs: Sequence[T], processes: int) -> list[R]:
-    with multiprocessing.Pool(processes) as pool:
-        return list(tqdm(pool.imap_unordered(work, jobs), total=len(jobs), file=sys.stderr))
-
-
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 _COLUMNS = (
@@ -350,7 +346,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=200, metavar="N", help="walks a row at most (200)")
     parser.add_argument("--landing", type=int, default=0, metavar="N", help="N tools under budgets, instead")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--kept", type=Path, metavar="FILE", help="keep outcomes here; those in it are not run again")
+    parser.add_argument("--processes", type=int, default=2, metavar="N", help="0: the table of what is kept (2)")
     asked = parser.parse_args(argv)
     if asked.data is None:
         parser.error("name the folder of the data: --data FOLDER, or TWINGRAM_DATA")
@@ -360,8 +357,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"no vocabulary; run: {missing}")
     if asked.landing:
         return _land(asked)
-    outcomes = run(_work, list(_jobs(asked)), asked.processes)
-    print(table(outcomes))
+    jobs = list(_jobs(asked))
+    outcomes = run(_work, jobs, Outcome, asked.processes, asked.kept)
+    print(f"{len(outcomes)} of {len(jobs)} rows and formats\n\n{table(outcomes)}")
     lists = {"Refused tools": "refused", "Properties left out": "left_out", "Written calls that a format cannot spell":
              "unspelt", "Failures": "failures"}  # fmt: skip
     for title, what in lists.items():
@@ -390,8 +388,10 @@ def _land(asked: argparse.Namespace) -> int:
         for row, tool in some
         for fmt in asked.formats
     ]
-    found = run(land, jobs, asked.processes)
-    print(f"{len(some)} tools of {len(tools)}, budgets from the least to {max(BUDGETS)} more")
+    found = run(land, jobs, Landed, asked.processes, asked.kept)
+    print(
+        f"{len(some)} tools of {len(tools)}, budgets from the least to {max(BUDGETS)} more: {len(found)} of {len(jobs)}"
+    )
     for fmt in asked.formats:
         mine = [landed for landed in found if landed.format == fmt]
         counts: Counter[str] = sum((landed.counts for landed in mine), Counter())
