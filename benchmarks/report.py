@@ -143,14 +143,17 @@ def batch_tables(data: Mapping[str, Any]) -> Iterator[str]:
         yield f"![{fmt}: CPU time of a decode step](performance/batch-{fmt}.svg)\n"
 
 
+_BYTES = ("bytes", "used bytes")
+
+
 def vocabulary_tables(data: Mapping[str, Any]) -> Iterator[str]:
     yield "### Loading a vocabulary, each in a new process\n"
     rows = []
     for fmt, cells in data.items():
         for name, cell in cells.items():
             times = [number(cell[key] * SECOND, MS) for key in ("first", "call")]
-            rows.append([fmt, name, f"{cell['load']:.2f}", *times, number(cell["bytes"], MIB)])
-    head = ["format", "engine", "load, s", "first request and mask, ms", "its call, ms", "memory, MiB"]
+            rows.append([fmt, name, f"{cell['load']:.2f}", *times, *(number(cell[k], MIB) for k in _BYTES)])
+    head = ["format", "engine", "load, s", "first request and mask, ms", "its call, ms", "loaded, MiB", "after a call, MiB"]
     yield table(head, rows) + "\n"
     for fmt, cells in data.items():
         held = cells["twingram, from the cache"].get("a constraint of 20 tools")

@@ -29,6 +29,7 @@ __all__ = ["Mask", "Masks"]
 
 _MOST_SHARED = 4096  # masks kept for sharing
 _MASK_BYTES = 400
+_FEW = 100
 
 
 class Mask:
@@ -63,7 +64,7 @@ class Mask:
     def row(self) -> Row:
         """The packed row, read-only; made when first asked for."""
         if self._row is None:
-            row = np.zeros(words_for(self.size), dtype=np.int32)
+            row = np.empty(words_for(self.size), dtype=np.int32)
             self.fill(row)
             row.flags.writeable = False
             self._row = row
@@ -152,7 +153,7 @@ class Masks:
         found = self._shared.get(key)
         if found is not None:
             return found[0]
-        made = self._joined(np.array(few, dtype=np.int32), list(unique.values()))
+        made = self._made(few, list(unique.values()))
         if len(self._shared) >= _MOST_SHARED:
             self._shared.clear()
         # The rows are kept with the mask: their identities are the key.
@@ -160,21 +161,21 @@ class Masks:
         charge(made.memory_usage())
         return made
 
-    def _joined(self, ids: NDArray[np.int32], rows: list[Row]) -> Mask:
+    def _made(self, ids: list[int], rows: list[Row]) -> Mask:
         if not rows:
-            return Mask(self.size, ids=ids)
-        if len(rows) == 1 and not len(ids):
-            return Mask(self.size, row=rows[0], shared=True)
-        row = rows[0].copy()
-        for other in rows[1:]:
-            row |= other
-        np.bitwise_or.at(row.view(np.uint32), ids >> 5, np.uint32(1) << (ids & 31).astype(np.uint32))
-        row.flags.writeable = False
-        return Mask(self.size, row=row)
+            return Mask(self.size, ids=np.array(ids, dtype=np.int32))
+        row, shared = self.wide.joined(rows, ids)
+        return Mask(self.size, row=row, shared=shared)
 
 
 def _spread(ids: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
     """The words of a row in which the bits of `ids` are, and these words."""
+    if len(ids) <= _FEW:  # 3 us for 8 ids, where numpy takes 25
+        found: dict[int, int] = {}
+        for token in ids.tolist():
+            found[token >> 5] = found.get(token >> 5, 0) | 1 << (token & 31)
+        few = np.array([*found.values()], dtype=np.uint32)
+        return np.array([*found], dtype=np.intp), few.view(np.int32)
     words = ids >> 5
     places = np.unique(words)
     values = np.zeros(len(places), dtype=np.uint32)

@@ -49,6 +49,9 @@ class WideMasks:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = proxy(vocabulary)  # the table hangs on the vocabulary, not the other way round
         self._rows: dict[tuple[Dfa, int], Row] = {}
+        self._own: set[int] = set()  # the identities of these rows
+        # (identities of rows, extra ids) -> their union, and those rows: equal masks of all requests are one row
+        self._joined: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[Row, list[Row]]] = {}
         self._sweeps: dict[tuple[Dfa, int], Sweep] = {}
         self._exits: dict[tuple[Dfa, int, int, bool], TokenTrie] = {}
         self._any_length: dict[Dfa, bool] = {}
@@ -61,10 +64,33 @@ class WideMasks:
         found = self._rows.get(key)
         if found is None:
             if len(self._rows) >= MOST:
-                self._rows.clear()
+                self._rows, self._own, self._joined = {}, set(), {}
             found = self._rows.setdefault(key, self._start_row(dfa) if state == dfa.start else self._row(dfa, state))
+            self._own.add(id(found))
             charge(found.nbytes)
         return found
+
+    def joined(self, rows: list[Row], ids: list[int]) -> tuple[Row, bool]:
+        """All tokens of these rows (one at least) and these ids, as one row, and whether it is kept here."""
+        if len(rows) == 1 and not ids:
+            return rows[0], id(rows[0]) in self._own
+        key = (tuple(sorted(map(id, rows))), tuple(ids))
+        found = self._joined.get(key)
+        if found is not None:
+            return found[0], True
+        row = rows[0].copy()
+        for other in rows[1:]:
+            row |= other
+        some = np.array(ids, dtype=np.int32)
+        np.bitwise_or.at(row.view(np.uint32), some >> 5, np.uint32(1) << (some & 31).astype(np.uint32))
+        row.flags.writeable = False
+        if not self._own.issuperset(key[0]):
+            return row, False
+        if len(self._joined) >= MOST:
+            self._joined = {}
+        self._joined[key] = (row, rows)
+        charge(row.nbytes)
+        return row, True
 
     def _start_row(self, dfa: Dfa) -> Row:
         size = len(self.vocabulary)
@@ -159,11 +185,13 @@ class WideMasks:
 
     def clear(self) -> None:
         """Forget them all."""
-        self._rows, self._sweeps, self._exits, self._containing, self._any_length = {}, {}, {}, {}, {}
+        self._rows, self._own, self._joined = {}, set(), {}
+        self._sweeps, self._exits, self._containing, self._any_length = {}, {}, {}, {}
 
     def memory_usage(self) -> int:
         """Bytes of rows, sweeps and exits held."""
         rows = sum(row.nbytes for row in [*self._rows.values(), *self._containing.values()])
+        rows += sum(row.nbytes for row, _ in list(self._joined.values()))
         return rows + sum(s.memory_usage() for s in list(self._sweeps.values())) + sum(
             trie.memory_usage() for trie in list(self._exits.values())
         )
