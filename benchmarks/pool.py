@@ -13,7 +13,6 @@ import multiprocessing
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -47,7 +46,7 @@ def run(
             found[key] = outcome
             if kept is not None:
                 with kept.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps([key, asdict(outcome)]) + "\n")
+                    file.write(json.dumps([key, vars(outcome)]) + "\n")
     return list(found.values())
 
 
