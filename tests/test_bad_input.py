@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -464,3 +465,30 @@ def test_large_requests_stay_quick(name: str) -> None:
         assert len(session.allowed_tokens())
         assert session.min_tokens_to_end() > 0
     assert time.perf_counter() - begin < 20
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_bytes_of_any_kind_can_be_fed(kind: Any) -> None:
+    parser = tg.load_format("gemma4").parser()
+    text = "Grüße<|tool_call>call:f{}<tool_call|>!".encode()
+    pieces = [text[at : at + 3] for at in range(0, len(text), 3)]
+    deltas = [delta for piece in pieces for delta in parser.feed_bytes(kind(piece))]
+    assert [*deltas, *parser.finish()]
+    assert parser.message.calls[0].name == "f"
+    assert parser.message.content == "Grüße!"
+
+
+@pytest.mark.parametrize("data", ["text", 5, None, [1, 2]])
+def test_what_is_no_bytes_is_refused(data: Any) -> None:
+    with pytest.raises(TypeError, match="feed_bytes takes bytes, not"):
+        tg.load_format("gemma4").parser().feed_bytes(data)
+
+
+def test_errors_name_no_roles() -> None:
+    """What is said of broken output uses words of its readers."""
+    for name in tg.list_formats():
+        fmt = tg.load_format(name)
+        for text in (" to=f \x00", " to=", "<|start|>assistant to=f \x00<|eom|>", "<|tool_call>call:f \x00"):
+            for strict in (True, False):
+                for error in fmt.parse(text, strict=strict).errors:
+                    assert not re.search("silent|padding|dropped|bare|_", error.reason)

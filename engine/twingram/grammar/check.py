@@ -2,8 +2,9 @@
 
 In: a `Grammar`. Out: nothing, or a `GrammarError` with the place and a way to mend it.
 
-* a pattern that cannot be read, or a text region that nothing fits,
-* a rule that can begin with itself (the automaton would unfold it without end),
+* a pattern that cannot be read, a text region that nothing fits, a terminal that can be empty,
+* a rule that can begin with itself (the automaton would unfold it without end), or leads back to itself where calls
+  and thoughts are counted or a tool is put in,
 * a rule that no start reaches (most often a misspelt name),
 * a call without a name or arguments,
 * a rule of answers that spells no values,
@@ -26,7 +27,7 @@ from ..errors import GrammarError
 from ..limits import DEFAULT_LIMITS
 from .alphabet import Alphabet
 from .answer import content_terminals
-from .canonical import value_roles
+from .canonical import canonical, canonical_rules, value_roles
 from .compile import Reading, names_in
 from .reading import parser_machine
 from .rules import Choice, Grammar, Group, Literal, Loop, Node, Rule, Terminal, Use
@@ -34,6 +35,8 @@ from .rules import Choice, Grammar, Group, Literal, Loop, Node, Rule, Terminal, 
 __all__ = ["ambiguity", "check", "check_ambiguity", "check_rules", "explore", "steps_of"]
 
 _STATES = 200  # states that the search for ambiguities looks at
+_COUNTED = frozenset({"content", "reasoning", "tool_call"})  # what a request counts
+_FILLED = frozenset({"tool_name", "silent", "arguments", "object"})  # what a request puts in
 _COMMON = b" \na0\"<[{"  # bytes tried beside those of the grammar's own literals
 
 
@@ -46,7 +49,10 @@ def check(grammar: Grammar) -> None:
 def check_rules(grammar: Grammar) -> None:
     """The checks that look at the rules alone."""
     _check_patterns(grammar)
+    _check_empty_terminals(grammar)
+    _check_generated_regions(grammar)
     _check_recursion(grammar)
+    _check_turns(grammar)
     _check_calls(grammar)
     _check_answer(grammar)
     _check_reached(grammar)
@@ -93,6 +99,47 @@ def _check_patterns(grammar: Grammar) -> None:
                 )
 
 
+def _check_empty_terminals(grammar: Grammar) -> None:
+    """A terminal that a rule uses reads something."""
+    branches = [branch for rule in grammar.rules.values() for branch in rule.choice.branches]
+    used = {use.name for branch in branches for use in names_in(branch.node)}
+    for terminal in grammar.terminals.values():
+        if terminal.name in used and _reads_nothing(terminal, grammar, frozenset()):
+            name = terminal.name
+            raise _fault(
+                grammar, terminal, f"terminal {name} can be the empty text",
+                f"let it read one character or more, and write [{name}] where it may be left out",
+            )
+
+
+def _check_generated_regions(grammar: Grammar) -> None:
+    """What ends a text that is generated begins with fixed text: masks keep clear of that."""
+    rules = [grammar.rules[name] for name in canonical_rules(grammar)]
+    nodes = [canonical(branch.node, grammar) for rule in rules for branch in rule.choice.branches]
+    used = {use.name for node in nodes if node is not None for use in names_in(node)}
+    for terminal in grammar.terminals.values():
+        region = parse_region(*terminal.pattern) if terminal.pattern and terminal.name in used else None
+        if region is not None and b"" in region.prefixes:
+            raise _fault(
+                grammar, terminal, f"terminal {terminal.name}: what ends it does not begin with a fixed text",
+                "begin each alternative after (?! with plain letters, or write one /pattern/ of the text itself",
+            )
+
+
+def _reads_nothing(terminal: Terminal, grammar: Grammar, inside: frozenset[str]) -> bool:
+    """Whether a terminal can be the empty text. One that is made of itself is none (Lark refuses it)."""
+
+    def empty(kind: str, body: str, flags: str) -> bool:
+        if kind == "use":
+            return body not in inside and _reads_nothing(grammar.terminals[body], grammar, inside | {body})
+        if kind == "str":
+            return not body
+        region = parse_region(body, flags)
+        return not region.least if region is not None else terminal_dfa(body, flags).matches(b"")
+
+    return any(all(empty(*piece) for piece in pieces) for pieces in terminal.pieces)
+
+
 def _check_recursion(grammar: Grammar) -> None:
     nullable = _nullable(grammar)
     edges = {name: _beginnings(rule, grammar, nullable) for name, rule in grammar.rules.items()}
@@ -108,6 +155,56 @@ def _check_recursion(grammar: Grammar) -> None:
             if at not in seen:
                 seen.add(at)
                 todo += edges[at]
+
+
+def _check_turns(grammar: Grammar) -> None:
+    """A request counts calls, thoughts and answers, and puts a tool into its call: neither leads round in circles."""
+    calls = [rule.name for rule in grammar.rules.values() if rule.role == "tool_call"]
+    for names, ends in (([start.rule for start in grammar.starts], _COUNTED), (calls, _FILLED)):
+        found = _circle(names, ends, grammar)
+        if found is not None:
+            where = "in the rules of a turn" if ends is _COUNTED else "in a call, outside its arguments"
+            raise _fault(
+                grammar, found, f"rule {found.name!r} leads back to itself {where}",
+                "write a repetition (x* or x (\",\" x)*) instead",
+            )
+
+
+def _circle(names: list[str], ends: frozenset[str], grammar: Grammar) -> Rule | None:
+    """A rule below `names` that leads back to itself, what stands under the roles `ends` left aside; of those that
+    lead to such a role at all, where it is a matter of counting."""
+    done: set[str] = set()
+    path: list[tuple[str, list[str]]] = [("", list(names))]
+    while path:
+        name, below = path[-1]
+        if not below:
+            done.add(name)
+            path.pop()
+            continue
+        at = below.pop()
+        rule = grammar.rules.get(at)
+        if rule is None or at in done or rule.parsed_only or (at not in names and rule.role in ends):
+            continue
+        if at in [each for each, _ in path]:
+            if ends is _FILLED or _leads_to(at, ends, grammar):
+                return rule
+            continue
+        nodes = [canonical(branch.node, grammar) for branch in rule.choice.branches if branch.role not in ends]
+        path.append((at, [use.name for node in nodes if node is not None for use in names_in(node)]))
+    return None
+
+
+def _leads_to(name: str, roles: frozenset[str], grammar: Grammar) -> bool:
+    """Whether a rule has another below it that stands for one of the roles."""
+    seen, todo = set[str](), [name]
+    while todo:
+        rule = grammar.rules.get(todo.pop())
+        if rule is not None and rule.name not in seen:
+            seen.add(rule.name)
+            if rule.role in roles or any(branch.role in roles for branch in rule.choice.branches):
+                return True
+            todo += [use.name for branch in rule.choice.branches for use in names_in(branch.node)]
+    return False
 
 
 def _nullable(grammar: Grammar) -> set[str]:

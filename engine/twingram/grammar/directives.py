@@ -32,8 +32,12 @@ class Directive:
     line: int
     column: int
 
-    def strings(self) -> tuple[str, ...]:
-        return tuple(word for word, quoted in zip(self.words, self.quoted, strict=True) if quoted)
+    def strings(self, end: int | None = None) -> tuple[str, ...]:
+        """The words up to `end`, which are strings; `ValueError` if there are none, or other words among them."""
+        listed = [pair for pair in zip(self.words, self.quoted, strict=True) if pair != (",", False)][1:end]
+        if not listed or not all(word and quoted for word, quoted in listed):
+            raise ValueError(f'write texts in quotes after it: {self.words[0]} "one" "another"')
+        return tuple(word for word, _ in listed)
 
 
 def read_directives(source: str, file: str) -> list[Directive]:

@@ -24,6 +24,7 @@ from ..errors import GrammarError
 from ..resources import grammar_folder
 from .directives import Directive, read_directives, unquoted
 from .rules import (
+    ROLES,
     Branch,
     Choice,
     Condition,
@@ -43,8 +44,18 @@ from .rules import (
 
 __all__ = ["load", "load_file"]
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ALTERNATIVES = 256  # rows of one terminal
+_Piece = tuple[str, str, str]  # see `Terminal`
 _WRAPPERS = ("_same", "_declared", "_declared_text")
 _BOUNDS: dict[str, tuple[int, int | None]] = {"?": (0, 1), "*": (0, None), "+": (1, None)}
+
+
+class _Misused(Exception):
+    """Notation that Lark reads and that has no meaning here: what is wrong, where, what to write instead."""
+
+    def __init__(self, message: str, place: Place, hint: str = "") -> None:
+        self.message, self.place, self.hint = message, place, hint
 
 
 def load_file(path: str | Path) -> Grammar:
@@ -59,6 +70,20 @@ def load_file(path: str | Path) -> Grammar:
 
 def load(source: str, file: str = "<grammar>") -> Grammar:
     """Read a grammar from its text; relative imports are looked for beside `file`."""
+    if _SURROGATE.search(source):
+        message = "half a surrogate pair, which is no character, stands in the text"
+        raise GrammarError(message, file=file, hint="read the file as UTF-8")
+    try:
+        return _load(source, file)
+    except _Misused as error:
+        raise GrammarError(
+            error.message, file=file, source=source, line=error.place.line, column=error.place.column, hint=error.hint
+        ) from error
+    except RecursionError as error:
+        raise GrammarError("the groups of a rule nest too deeply", file=file, hint="give some a rule each") from error
+
+
+def _load(source: str, file: str) -> Grammar:
     folders = [str(Path(file).parent), str(grammar_folder())]
     try:
         read, used = load_grammar(source, file, folders, False)  # type: ignore[no-untyped-call]
@@ -73,7 +98,7 @@ def load(source: str, file: str = "<grammar>") -> Grammar:
         if params:
             continue  # templates are wrappers, expanded where they are used
         rules[str(name)] = Rule(str(name), _choice(tree), options.priority or 0, _first_place(tree))
-    terminals = {str(name): _terminal(str(name), tree, file, source) for name, (tree, _) in read.term_defs if tree}
+    terminals = {str(name): _terminal(str(name), tree) for name, (tree, _) in read.term_defs if tree}
     grammar = _assemble(file, source, rules, terminals, _imported_directives(used, file))
     _check_names(grammar)
     return grammar
@@ -132,10 +157,10 @@ def _node(item: Any) -> Node:
     if kind in ("value", "atom"):
         return _node(item.children[0])
     if kind == "literal":
-        token = item.children[0]
+        token, place = item.children[0], _first_place(item)
         if token.type != "STRING":
-            return Use(_anonymous(token), Place(token.line, token.column))
-        return Literal(_string(token), Place(token.line, token.column))
+            raise _Misused(f"the pattern {token} stands in a rule", place, f"give it a name: SOME_TEXT: {token}")
+        return Literal(_string(token), place)
     if kind == "maybe":
         return Loop(_plain(_choice(item.children[0])), 0, 1)
     if kind == "expansions":
@@ -145,10 +170,10 @@ def _node(item: Any) -> Node:
     if kind == "template_usage":
         wrapper, inner = str(item.children[0].name), _node(item.children[1])
         if wrapper not in _WRAPPERS or not isinstance(inner, Use):
-            known = ", ".join(f"{name}{{rule}}" for name in _WRAPPERS)
-            raise GrammarError(f"{wrapper}{{...}} has no meaning here", hint=f"the wrappers are: {known}")
+            hint = f"the wrappers are: {', '.join(f'{name}{{rule}}' for name in _WRAPPERS)}"
+            raise _Misused(f"{wrapper}{{...}} has no meaning here", _first_place(item), hint)
         return Same(inner.name) if wrapper == "_same" else Condition(inner.name, wrapper == "_declared_text")
-    raise GrammarError(f"the construct {kind!r} has no meaning here")
+    raise _Misused(f"the construct {kind!r} has no meaning here", _first_place(item))
 
 
 def _plain(choice: Choice) -> Node:
@@ -165,11 +190,10 @@ def _loop(children: list[Any]) -> Node:
 
 
 def _string(token: Token) -> str:
-    return unquoted(str(token).removesuffix("i"))
-
-
-def _anonymous(token: Token) -> str:
-    return str(token)  # a regular expression written in a rule: it is its own name
+    if str(token).endswith("i"):
+        hint = "write it as a terminal: SOME_TEXT: /(?:[Yy][Ee][Ss])/"
+        raise _Misused(f"{token}: strings that ignore case are not supported", Place(token.line, token.column), hint)
+    return unquoted(str(token))
 
 
 def _first_place(tree: Tree[Any]) -> Place:
@@ -178,29 +202,36 @@ def _first_place(tree: Tree[Any]) -> Place:
     return Place()
 
 
-def _terminal(name: str, tree: Tree[Any], file: str, source: str) -> Terminal:
-    alternatives = []
+def _terminal(name: str, tree: Tree[Any]) -> Terminal:
+    return Terminal(name, tuple(_alternatives(name, tree)), _first_place(tree))
+
+
+def _alternatives(name: str, tree: Tree[Any]) -> list[tuple[_Piece, ...]]:
+    """What a terminal may be: rows of texts and patterns. Other terminals stand in it by what they are."""
+    found: list[tuple[_Piece, ...]] = []
     for expansion in tree.children:
-        pieces = []
+        rows: list[tuple[_Piece, ...]] = [()]
         for value in expansion.children:
             inner: Any = value.children[0]
-            if isinstance(inner, (NonTerminal, LarkTerminal)):
-                pieces.append(("use", str(inner.name), ""))
-                continue
-            if inner.data != "literal":
-                place = _first_place(tree)
-                raise GrammarError(
-                    f"terminal {name} uses {inner.data!r}", file=file, source=source, line=place.line,
-                    column=place.column, hint="write a terminal as strings, other terminals or one /pattern/",
-                )
-            pieces.append(_piece(inner.children[0]))
-        alternatives.append(tuple(pieces))
-    return Terminal(name, tuple(alternatives), _first_place(tree))
+            ways: list[tuple[_Piece, ...]]
+            if inner.data == "literal":
+                ways = [(_piece(inner.children[0]),)]
+            elif inner.data == "expansions":
+                ways = _alternatives(name, inner)
+            else:
+                hint = "write a terminal as strings, other terminals or one /pattern/"
+                raise _Misused(f"terminal {name} uses {inner.data!r}", _first_place(tree), hint)
+            rows = [row + way for row in rows for way in ways]
+            if len(rows) > _ALTERNATIVES:
+                hint = "write it as one /pattern/"
+                raise _Misused(f"terminal {name} has too many alternatives", _first_place(tree), hint)
+        found += rows
+    return found
 
 
-def _piece(token: Token) -> tuple[str, str, str]:
+def _piece(token: Token) -> _Piece:
     if token.type == "STRING":
-        return ("str", _string(token), "i" if str(token).endswith("i") else "")
+        return ("str", _string(token), "")
     body, _, flags = str(token).rpartition("/")
     return ("re", body[1:].replace("\\/", "/"), flags)
 
@@ -222,8 +253,9 @@ def _assemble(
         try:
             _apply(directive, found, escapes)
         except (IndexError, ValueError) as error:
+            reason = "a word is missing" if isinstance(error, IndexError) else error
             raise GrammarError(
-                f"cannot understand the directive {directive.words[0]!r}: {error}", file=file, source=source,
+                f"cannot understand the directive {directive.words[0]!r}: {reason}", file=file, source=source,
                 line=directive.line, column=directive.column, hint="docs/grammars.md lists the directives",
             ) from error
     for stem, directives in imported.items():
@@ -271,7 +303,8 @@ def _apply(directive: Directive, found: dict[str, Any], escapes: dict[str, str])
             found["starts"].append(Start(words[1], words[3] if len(words) > 3 and words[2] == "after" else ""))
         case "stop":
             after_call = words[-2:] == ("after", "tool_call")
-            found["stops_after_call" if after_call else "stops"].extend(directive.strings())
+            listed = directive.strings(-2 if after_call else None)
+            found["stops_after_call" if after_call else "stops"].extend(listed)
         case "marker":
             found["markers"].extend(directive.strings())
         case "reserved":
@@ -294,9 +327,13 @@ def _apply(directive: Directive, found: dict[str, Any], escapes: dict[str, str])
 
 def _recover(words: tuple[str, ...]) -> Recover:
     """`recover ROLE until "x" consumed, "y" kept then RULE`"""
-    if words[2] != "until" or words[-2] != "then":
-        raise ValueError('write: recover ROLE until "text" consumed, "text" kept then RULE')
     syncs = [word for word in words[3:-2] if word != ","]
+    if len(words) < 7 or words[2] != "until" or words[-2] != "then" or not {*syncs[1::2]} <= {"consumed", "kept"}:
+        raise ValueError('write: recover ROLE until "text" consumed, "text" kept then RULE')
+    if len(syncs) % 2 or "" in syncs:
+        raise ValueError('each text is followed by consumed or kept: "text" consumed, "text" kept')
+    if words[1] not in ROLES:
+        raise ValueError(f"{words[1]!r} is no role; the roles are {', '.join(sorted(ROLES - {'error'}))}")
     pairs = tuple((text, how == "consumed") for text, how in zip(syncs[::2], syncs[1::2], strict=True))
     return Recover(words[1], pairs, words[-1])
 

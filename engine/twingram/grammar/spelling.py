@@ -155,10 +155,7 @@ class Spelling:
             return self.compiler.mask_text([*region.prefixes, *self._ends])
         if table != "raw":
             return self.compiler.mask_text(list(self._ends), table)
-        if pattern is None:
-            rule = self.compiler.grammar.rules[self.rule]
-            raise self._error(rule, f"{terminal} is not one pattern", "write it as one /pattern/")
-        return intersect(self.compiler.mask_text(list(self._ends)), terminal_dfa(*pattern))
+        return intersect(self.compiler.mask_text(list(self._ends)), terminal_dfa(*self._pattern(terminal)))
 
     def _closers(self) -> tuple[bytes, ...]:
         """What ends a raw string of this spelling."""
@@ -171,12 +168,24 @@ class Spelling:
     @cached_property
     def number(self) -> tuple[Expr, Expr, Dfa]:
         """What stands before a number, after it, and the automaton of its own terminal."""
-        name = self._names["number"]
-        terminals = [u.name for b in self.compiler.grammar.rules[name].choice.branches for u in names_in(b.node)]
-        before, after = cut(self.wrap(self._used.rule(name, {terminals[0]: hole("text")})), "text")
-        pattern = self.compiler.grammar.terminals[terminals[0]].pattern
-        assert pattern is not None
-        return before, after, terminal_dfa(*pattern)
+        name, grammar = self._names["number"], self.compiler.grammar
+        names = [use.name for branch in grammar.rules[name].choice.branches for use in names_in(branch.node)]
+        if len(names) != 1 or names[0] not in grammar.terminals:
+            raise self._error(grammar.rules[name], "a number is one terminal", "number: NUMBER")
+        before, after = cut(self.wrap(self._used.rule(name, {names[0]: hole("text")})), "text")
+        return before, after, terminal_dfa(*self._pattern(names[0]))
+
+    def _pattern(self, terminal: str) -> tuple[str, str]:
+        """The one pattern that a terminal is."""
+        grammar = self.compiler.grammar
+        found = grammar.terminals[terminal]
+        if found.pattern is None:
+            raise GrammarError(
+                f"a schema narrows terminal {terminal}, so that it has to be one pattern", file=grammar.file,
+                source=grammar.source if not found.space else None, line=found.place.line, column=found.place.column,
+                hint=f"{terminal}: /pattern/",
+            )
+        return found.pattern
 
     @cached_property
     def object(self) -> ObjectShape:

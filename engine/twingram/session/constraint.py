@@ -23,7 +23,7 @@ from ..automaton.expression import INFINITE, NOTHING, Expr, literal
 from ..automaton.machine import Machine, State, Transition
 from ..automaton.regions import terminal_dfa
 from ..caches import charge, watch
-from ..errors import RequestError, SchemaError, VocabularyError
+from ..errors import GrammarError, RequestError, SchemaError, VocabularyError
 from ..grammar.alphabet import Alphabet
 from ..grammar.answer import AnswerPlace
 from ..grammar.canonical import value_roles
@@ -90,10 +90,18 @@ class MaskFormat:
 
     def _value_rule(self, object_rule: str) -> str:
         rules = self.grammar.rules
-        members = [u.name for b in rules[object_rule].choice.branches for u in names_in(b.node)]
-        member = next(rules[name] for name in members if name in rules and rules[name].role == "member")
-        names = [u.name for b in member.choice.branches for u in names_in(b.node)]
-        return next(name for name in names if value_roles(name, self.grammar))
+        below = [u.name for b in rules[object_rule].choice.branches for u in names_in(b.node) if u.name in rules]
+        members = [rules[name] for name in below if rules[name].role == "member"]
+        names = [u.name for member in members for b in member.choice.branches for u in names_in(b.node)]
+        found = next((name for name in names if value_roles(name, self.grammar)), None)
+        if found is None:
+            grammar, rule = self.grammar, (members or [rules[object_rule]])[0]
+            raise GrammarError(
+                f"no member with a value stands in the arguments of a call: {rule}", file=grammar.file,
+                source=grammar.source, line=rule.place.line, column=rule.place.column,
+                hint='object: "{" [member ("," member)*] "}", and member: key ":" value',
+            )
+        return found
 
     def _name_terminal(self) -> str:
         rules = self.grammar.rules
@@ -299,7 +307,8 @@ class Constraint:
             after_call = [special[name] for name in self.grammar.stops_after_call if name in special]
         if not stops:
             names = ", ".join(self.grammar.stops)
-            raise VocabularyError(f"the vocabulary has none of the stop tokens {names}; give stop_tokens=")
+            why = f"the vocabulary has none of the stop tokens {names}" if names else "the format has no stop tokens"
+            raise VocabularyError(f"{why}; give stop_tokens=")
         return TokenBinding(self.vocabulary, alphabet, stops=stops, stops_after_call=after_call)
 
     def stop_transition(self, state: State, token: int) -> Transition | None:

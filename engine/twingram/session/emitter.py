@@ -27,7 +27,7 @@ from .callids import random_call_id
 from .casts import SPACE, cast_bare, cast_raw, cast_string, quote, unescape, unquote
 from .deltas import CallArguments, CallEnd, CallStart, Content, Delta, ParseError, Reasoning
 from .output import Output
-from .scopes import BODIES, CLOSERS, LEADS, LEAVES, PASSED_OVER, Scope, Sink, copied, find, leaf_text
+from .scopes import BODIES, CLOSERS, LEADS, LEAVES, PASSED_OVER, Scope, Sink, copied, find, leaf_text, unreadable
 from .tools import Tools
 from .trims import Prose
 
@@ -356,7 +356,7 @@ class Emitter(Output):
         scope = find(self._scope, role)
         if scope is None:
             return
-        outer, state, note = scope.parent, _BROKEN, scope.note or f"unreadable {role.replace('_', ' ')}"
+        outer, state, note = scope.parent, _BROKEN, scope.note or unreadable(role)
         if scope.state == _VERBATIM:
             state = _VERBATIM
         elif outer is not None and outer.state == _IGNORED:

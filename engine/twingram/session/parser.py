@@ -73,8 +73,12 @@ class Parser:
             data = _SURROGATE.sub("\ufffd", text).encode()
         return self.feed_bytes(data)
 
-    def feed_bytes(self, data: bytes) -> list[Delta]:
+    def feed_bytes(self, data: bytes | bytearray | memoryview) -> list[Delta]:
         """The next piece as UTF-8 bytes, which may be cut inside a character."""
+        if type(data) is not bytes:
+            if not isinstance(data, (bytearray, memoryview)):
+                raise TypeError(f"feed_bytes takes bytes, not {type(data).__name__}; feed takes text")
+            data = bytes(data)
         reader = self._reader
         if reader is None or self._binding is not None or self._finished:
             reader = self._open_text()

@@ -26,6 +26,7 @@ from .casts import SPACE, unescape, unquote
 
 __all__ = [
     "BODIES", "CLOSERS", "LEADS", "LEAVES", "PASSED_OVER", "Scope", "Sink", "State", "copied", "find", "leaf_text",
+    "unreadable",
 ]  # fmt: skip
 
 LEADS = frozenset({"silent", "padding"})  # text that leads to something: what breaks then begins with it
@@ -33,6 +34,12 @@ PASSED_OVER = frozenset({"dropped", "silent", "padding"})
 LEAVES = frozenset({"tool_name", "key", "string", "number", "true", "false", "null", "bare"})
 BODIES = frozenset({"text", "escaped"})
 CLOSERS = {"object": "}", "array": "]"}
+_PLAIN_WORDS = {"silent": "markup", "dropped": "text", "padding": "white space", "bare": "value"}
+
+
+def unreadable(role: str) -> str:
+    """What is wrong where a scope breaks, in words for readers who do not know what roles there are."""
+    return f"unreadable {_PLAIN_WORDS.get(role) or role.replace('_', ' ')}"
 
 
 class State:
