@@ -21,10 +21,6 @@ MASKS = [case for case in CASES if case["area"] in ("mask", "schema")]
 
 # Deviations of models that the grammars do not read yet. The parser says so with an error; it never invents a call.
 NOT_READ = {
-    "at-call-in-user-channel-real": "a block without any header, with white space inside",
-    "at-swallowed-param-open": "TOOL.PARAM glued together",
-    "at-message-token-replaces-name-end": "a control token in place of the end of a name",
-    "at-message-token-inside-name": "a control token in a name",
     "g4-interior-delims": "literal quotes written with the delimiter are not guessed: the call ends in an error",
 }
 # Where the format's own decision overrules the case's expectation.

@@ -21,6 +21,7 @@ from ..automaton.capture import recorder, same
 from ..automaton.choice import alt
 from ..automaton.dfa import Dfa, difference
 from ..automaton.dfa import literal as literal_dfa
+from ..automaton.dfa import literals as literals_dfa
 from ..automaton.ending import at_end, closed
 from ..automaton.expression import (
     EMPTY,
@@ -155,7 +156,10 @@ class Compiler:
         if len(rule.choice.branches) == 1 and isinstance(branch.node, Use):
             terminal = self.grammar.terminals.get(branch.node.name)
             if terminal is not None and terminal.pattern is not None:
-                body = recorder(terminal_dfa(*terminal.pattern), rule.name)
+                names = terminal_dfa(*terminal.pattern)
+                if self.grammar.reserved:  # words that stand in the place of a name and are none
+                    names = difference(names, literals_dfa(word.encode() for word in self.grammar.reserved))
+                body = recorder(names, rule.name)
                 return self.tags(role, body) if role in ROLES else body
         raise GrammarError(
             f"_same{{{rule.name}}} needs a rule that is one terminal, but it is: {rule}", file=self.grammar.file,
@@ -244,8 +248,9 @@ class Compiler:
 
     def _condition(self, node: Condition) -> Expr:
         """A piece that reads only what the tools declare: a tool's name, or a key of the tool that was read so."""
-        role = self.grammar.rules[node.name].role
-        if role == "tool_name":
+        rule = self.grammar.rules[node.name]
+        role = rule.role or rule.choice.branches[0].role
+        if role in ("tool_name", "silent"):  # a name in a header is not shown
             if self.declared is None:  # no tools were given: any name counts as declared
                 return self.rule(node.name)
             return self.tags(role, declared_tool(self.declared, node.name))
@@ -253,7 +258,7 @@ class Compiler:
             return self.tags(role, declared_key(of_text=node.of_text))
         raise GrammarError(
             f"{node}: there is no list of what is declared for this rule", file=self.grammar.file,
-            hint="a condition stands around a rule whose role is tool_name or key",
+            hint="a condition stands around a rule whose role is tool_name or key, or around a silent name",
         )
 
     def _hole(self, name: str, holes: Holes, text_role: str | None) -> Expr:
