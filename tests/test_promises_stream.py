@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
@@ -506,7 +507,10 @@ def _shown(deltas: list[tg.Delta]) -> str:
 
 
 def _silent(name: str, word: str, text: str) -> bool:
-    """Whether a word stands in the header of a message, which is markup: the call's own name is what counts."""
+    """Whether a word stands in the header of a message, or in the namespace of a name, which is markup: the call's own
+    name is what counts."""
+    if name == "gemma4":
+        return re.search(rf"<\|tool_call>[\s:-]*call:[^{{(\s]*{word}[^{{(\s]*[:.]", text) is not None
     if name != "atem":
         return False
     before = text[: text.index(word)]
