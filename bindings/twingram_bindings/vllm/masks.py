@@ -21,6 +21,7 @@ from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor
 
 import twingram as tg
 
+from .. import wire
 from . import requests
 
 __all__ = ["TwingramLogitsProcessor"]
@@ -63,7 +64,7 @@ class TwingramLogitsProcessor(BatchProcessor, SlotProcessor):  # type: ignore[mi
         """Refuse a malformed argument when the request arrives."""
         argument = (sampling_params.extra_args or {}).get(requests.ARGUMENT)
         if argument is not None:
-            requests.unpacked(argument)
+            wire.unpacked(argument)
 
     def is_argmax_invariant(self) -> bool:
         return False
@@ -145,7 +146,7 @@ class TwingramLogitsProcessor(BatchProcessor, SlotProcessor):  # type: ignore[mi
         self._turns.pop(index, None)
         argument = (getattr(params, "extra_args", None) or {}).get(requests.ARGUMENT)
         if argument is not None:
-            compiled = requests.constraint(requests.unpacked(argument), self._loaded())
+            compiled = wire.constraint(wire.unpacked(argument), self._loaded())
             self._turns[index] = _Turn(compiled.session(), output)
 
     def _loaded(self) -> tg.Vocabulary:

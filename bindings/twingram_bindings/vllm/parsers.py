@@ -29,6 +29,7 @@ from vllm.tool_parsers.abstract_tool_parser import ToolParser, ToolParserManager
 
 import twingram as tg
 
+from .. import wire
 from . import requests
 
 __all__ = ["TwingramReasoningParser", "TwingramToolParser", "register"]
@@ -57,10 +58,10 @@ class TwingramToolParser(ToolParser):  # type: ignore[misc]
         values = requests.wanted(request, self.format_name)
         try:
             if self.masks:
-                requests.constraint(values, vocabulary_of(self.model_tokenizer))  # an error is the client's, and now
-                _pass_on(request, requests.ARGUMENT, requests.packed(values))
+                wire.constraint(values, vocabulary_of(self.model_tokenizer))  # an error is the client's, and now
+                _pass_on(request, requests.ARGUMENT, wire.packed(values))
             elif requests.is_forced(request):
-                compiled = requests.constraint(values, vocabulary_of(self.model_tokenizer), key_order="declared")
+                compiled = wire.constraint(values, vocabulary_of(self.model_tokenizer), key_order="declared")
                 request.structured_outputs = StructuredOutputsParams(grammar=compiled.export("xgrammar"))
             else:
                 return request

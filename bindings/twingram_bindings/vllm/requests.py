@@ -1,24 +1,17 @@
 """What a request to vLLM asks of a constraint.
 
-In: a request of Chat Completions or Responses, as vLLM's own objects. Out: plain JSON values, which can also travel to
-the process that samples, and from them the constraint.
-Invariant: nothing of vLLM is imported, only its objects' fields are read. Cost: that of compiling, once a request.
+In: a request of Chat Completions or Responses, as vLLM's own objects. Out: plain JSON values (see `wire`).
+Invariant: nothing of vLLM is imported, only its objects' fields are read. Cost: a copy of the tools.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
-import twingram as tg
-
-__all__ = ["ARGUMENT", "TAIL", "constraint", "is_forced", "packed", "prompt_tail", "tools_of", "unpacked", "wanted"]
+__all__ = ["ARGUMENT", "TAIL", "is_forced", "prompt_tail", "tools_of", "wanted"]
 
 ARGUMENT = "twingram"  # in `extra_args` of the sampling parameters: the constraint of this request, as JSON text
 TAIL = "twingram_prompt_tail"  # beside it: the end of the prompt, where it decides how the turn begins
-_FIELDS = {"format", "tools", "tool_choice", "parallel_tool_calls", "prompt_tail", "reasoning"}
 
 
 def tools_of(request: Any) -> list[dict[str, Any]]:
@@ -56,32 +49,3 @@ def wanted(request: Any, format_name: str) -> dict[str, Any]:
         "prompt_tail": prompt_tail(request),
         "reasoning": "allow",
     }
-
-
-def packed(values: Mapping[str, Any]) -> str:
-    return json.dumps(values, separators=(",", ":"))
-
-
-def unpacked(text: object) -> dict[str, Any]:
-    """The values again; `ValueError` says what is wrong with them, in words for a client."""
-    if not isinstance(text, str):
-        raise ValueError(f"{ARGUMENT} must be JSON text, not {type(text).__name__}")  # noqa: TRY004 - vLLM wants these
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{ARGUMENT} is not JSON: {error}") from None
-    if not isinstance(values, dict) or set(values) - _FIELDS or not isinstance(values.get("format"), str):
-        raise ValueError(f"{ARGUMENT} must be an object with the fields {', '.join(sorted(_FIELDS))}")
-    return values
-
-
-def constraint(values: Mapping[str, Any], vocabulary: tg.Vocabulary, *, key_order: str = "any") -> tg.Constraint:
-    """Compile the values of `wanted`; equal requests share one constraint."""
-    return _constraint(packed(values), vocabulary, key_order)
-
-
-@lru_cache(maxsize=64)
-def _constraint(text: str, vocabulary: tg.Vocabulary, key_order: str) -> tg.Constraint:
-    values = unpacked(text)
-    fmt = tg.load_format(values.pop("format"))
-    return fmt.constraint(vocabulary=vocabulary, key_order=key_order, **values)
