@@ -113,7 +113,8 @@ class TwingramGrammarBackend(BaseGrammarBackend):  # type: ignore[misc]
         self._vocabulary = tg.Vocabulary.from_transformers(tokenizer, size=vocab_size)
 
     def initialize_vocab_mask_buffer(self, name: str, vocab_size: int, max_rows: int, device: Any) -> torch.Tensor:
-        return register_vocab_mask_buffer(name, _rows(max_rows, self._vocabulary), max_rows)
+        buffer: torch.Tensor = register_vocab_mask_buffer(name, _rows(max_rows, self._vocabulary), max_rows)
+        return buffer
 
     def dispatch_structural_tag(self, key_string: str) -> BaseGrammarObject:
         try:

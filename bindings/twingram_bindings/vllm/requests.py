@@ -25,8 +25,8 @@ def is_forced(request: Any) -> bool:
     choice = _choice(request)
     if isinstance(choice, dict):
         mode = choice.get("allowed_tools", choice).get("mode")
-        return choice["type"] != "allowed_tools" or mode == "required"
-    return choice == "required"
+        return bool(choice["type"] != "allowed_tools" or mode == "required")
+    return bool(choice == "required")
 
 
 def _choice(request: Any) -> Any:
