@@ -117,6 +117,8 @@ class State:
             if step.moves is not None:
                 moves = compose(moves, step.moves, at)
             state, at = step.state, at + width
+        if moves is not None and _is_idle(moves, len(self.threads)):
+            moves = None
         return Transition(state, moves, data)
 
     def skip(self, data: bytes, at: int) -> int:
@@ -158,6 +160,11 @@ class State:
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self.threads))
+
+
+def _is_idle(moves: tuple[Move, ...], threads: int) -> bool:
+    """Whether all threads go on and nothing is fired."""
+    return len(moves) == threads and all(at == source and not tags for at, (source, tags) in enumerate(moves))
 
 
 def compose(
@@ -262,9 +269,8 @@ class Machine:
         if not found:
             return None
         target = self.state(tuple(expr for expr, _, _ in found))
-        if len(found) == len(state.threads) and all(at == src and not tags for at, (_, src, tags) in enumerate(found)):
-            return Transition(target, None)
-        return Transition(target, tuple(Move(source, tags) for _, source, tags in found))
+        moves = tuple(Move(source, tags) for _, source, tags in found)
+        return Transition(target, None if _is_idle(moves, len(state.threads)) else moves)
 
     def _threads(
         self, threads: Iterable[tuple[int, Expr]], sym: int

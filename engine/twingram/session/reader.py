@@ -14,7 +14,6 @@ Cost: reading a token is a dictionary look-up, an append or two and an addition;
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from operator import index
 from typing import NamedTuple
 
@@ -44,7 +43,7 @@ class Reader:
 
     __slots__ = (
         *("_base", "_emitter", "_followed", "_fork", "_past", "_snapshots", "_told"),
-        *("fired", "position", "state", "text"),
+        *("fired", "places", "position", "state", "text"),
     )
 
     def __init__(self, start: State, emitter: Emitter) -> None:
@@ -52,7 +51,8 @@ class Reader:
         self.state = start
         self.position = 0
         self.text = bytearray()
-        self.fired: list[tuple[Transition, int]] = []  # the transitions that fired anything, and where they began
+        self.fired: list[Transition] = []  # the transitions that fired anything,
+        self.places: list[int] = []  # and where they began: two lists, for pairs made the garbage collector busy
         self._past: list[tuple[State, int, int]] = []  # state, position and length of `fired` before each step
         self._emitter = emitter
         self._followed = 0  # how many of `fired` the emitter has had, as far as they are certain
@@ -70,7 +70,8 @@ class Reader:
         position, data = self.position, transition.data
         self._past.append((self.state, position, len(self.fired)))
         if transition.moves is not None:
-            self.fired.append((transition, position))
+            self.fired.append(transition)
+            self.places.append(position)
         self.state = transition.state
         self.text += data
         self.position = position + len(data)
@@ -78,7 +79,8 @@ class Reader:
     def follow(self, transition: Transition) -> None:
         """As `take`, but not to be rolled back."""
         if transition.moves is not None:
-            self.fired.append((transition, self.position))
+            self.fired.append(transition)
+            self.places.append(self.position)
         self.state = transition.state
         self.text += transition.data
         self.position += len(transition.data)
@@ -96,7 +98,8 @@ class Reader:
                 unknown = index(token)
                 break
             if step.moves is not None:
-                self.fired.append((step, position))
+                self.fired.append(step)
+                self.places.append(position)
             data = step.data
             text += data
             position += len(data)
@@ -106,7 +109,7 @@ class Reader:
 
     def read(self, data: bytes) -> int:
         """Follow the bytes one by one; how many were read before nothing went on. Not to be rolled back."""
-        state, position, fired = self.state, self.position, self.fired
+        state, position, fired, places = self.state, self.position, self.fired, self.places
         at, size = 0, len(data)
         while at < size:
             byte = data[at]
@@ -117,7 +120,8 @@ class Reader:
             if step is None:
                 break
             if step.moves is not None:
-                fired.append((step, position + at))
+                fired.append(step)
+                places.append(position + at)
             elif step.state is state:
                 at = state.skip(data, at + 1)
                 continue
@@ -139,19 +143,20 @@ class Reader:
     def _follow(self) -> None:
         """Tell the emitter all tags up to here that are certain."""
         fork, base, text, fire = self._fork, self._base, self.text, self._emitter.fire
-        for step, position in islice(self.fired, self._followed, None):
+        todo = slice(self._followed, None)
+        for step, position in zip(self.fired[todo], self.places[todo], strict=True):
             if fork is None:
                 moves = step.moves
                 assert moves is not None
                 if len(moves) == 1:
                     fire(text, moves[0].tags, position)
                     continue
-                fork, base = Fork.at(step), position
+                fork, base = Fork.of(step), position
             else:
                 fork = fork.after(step, position - base)
             if fork.news:
                 fire(text, fork.news, base)
-            if len(fork.nodes) == 1:
+            if fork.level:
                 fork = None
         self._followed, self._fork, self._base = len(self.fired), fork, base
 
@@ -174,7 +179,7 @@ class Reader:
             return
         self.state, self.position, fired = self._past[-count]
         del self._past[-count:]
-        del self.fired[fired:]
+        del self.fired[fired:], self.places[fired:]
         del self.text[self.position :]
         steps = len(self._past)
         if self._told <= steps:
@@ -207,7 +212,7 @@ class Reader:
     def tracks(self) -> tuple[Node, ...]:
         """For each reading all that it has fired since the beginning."""
         nodes: tuple[Node, ...] = (ROOT,)
-        for step, position in self.fired:
+        for step, position in zip(self.fired, self.places, strict=True):
             assert step.moves is not None
             nodes = extend(nodes, step.moves, position)
         return nodes
@@ -229,7 +234,8 @@ class Reader:
         """A copy that goes on by itself."""
         copy = Reader.__new__(Reader)
         copy.state, copy.position = self.state, self.position
-        copy.text, copy.fired, copy._past = self.text[:], self.fired[:], self._past[:]
+        copy.text, copy._past = self.text[:], self._past[:]
+        copy.fired, copy.places = self.fired[:], self.places[:]
         copy._emitter, copy._followed = self._emitter.clone(), self._followed
         copy._fork, copy._base = self._fork, self._base
         copy._snapshots, copy._told = self._snapshots[:], self._told

@@ -2,9 +2,9 @@
 
 In: transitions of the automaton, one after the other. Out: the tags that are decided, and up to where the text is.
 
-While one thread is left all its tags are certain as they fire, and nothing has to be kept. A `Fork` is what is known
-from where it split on. It depends on the transitions since then alone, so it is kept at the first of them, and what
-was read before is followed by looking forks up.
+While all threads have fired the same, all that is fired is certain and nothing has to be kept. A `Fork` is what is
+known from where they first differ. It depends on the transitions since then alone, so it is kept at the first of them,
+and what was read before is followed by looking forks up.
 
 Each thread's tags are a linked list that shares its past with the others, so a split costs nothing and an old track
 can be kept for rollback by keeping three references. What is decided is the common past of all live threads; text is
@@ -46,18 +46,20 @@ ROOT = Node(None, None, 0)
 
 
 class Fork:
-    """Several threads, or the step at which one of them was left: positions count from where the first step began.
+    """What threads have fired since they first differed: positions count from where the first step began.
 
-    `news` are the tags that the last step made certain, `upto` is the first that is not (None if all are).
+    `news` are the tags that the last step made certain, `upto` is the first that is not (None if all are). `level`:
+    all is certain again, whether one thread is left or several that have fired the same.
     """
 
-    __slots__ = ("_after", "news", "nodes", "shared", "upto")
+    __slots__ = ("_after", "level", "news", "nodes", "shared", "upto")
 
     def __init__(self, nodes: tuple[Node, ...], given: Node) -> None:
         self.nodes = nodes
         self.shared = common(nodes)
         self.news: tuple[Fired, ...] = tuple(collect(self.shared, given))
         self.upto = first_after(nodes, self.shared)
+        self.level = self.upto is None
         self._after: dict[tuple[Transition, int], Fork] = {}  # a step, and where it begins: the fork after it
 
     def after(self, step: Transition, at: int) -> Fork:
@@ -72,12 +74,13 @@ class Fork:
         return known
 
     @classmethod
-    def at(cls, step: Transition) -> Fork:
-        """Where one thread becomes several."""
+    def of(cls, step: Transition) -> Fork:
+        """One step from where all was certain."""
         known: Fork | None = step.fork
         if known is None:
             assert step.moves is not None
-            known = cls(extend((ROOT,), step.moves, 0), ROOT)
+            threads = 1 + max(move.source for move in step.moves)
+            known = cls(extend((ROOT,) * threads, step.moves, 0), ROOT)
             step.state.machine.keep_fork(step)
             step.fork = known
         return known
