@@ -83,6 +83,8 @@ _OPENS = {  # place -> the brackets that may open there
     _FREE: b"[{", _ARRAYS: b"[", _OBJECTS: b"{", _VALUE: b"[{", _FIRST: b"[{",
 }  # fmt: skip
 
+_KINDS = {_FREE: frozenset({"array", "object"}), _ARRAYS: frozenset({"array"}), _OBJECTS: frozenset({"object"})}
+
 
 def _step(reading: Reading, byte: int) -> Reading | None:
     """One byte further in a document; None if there is none that goes on so."""
@@ -133,6 +135,11 @@ class NotJson(Text):
     def __init__(self, dfa: Dfa, state: int, reading: Reading) -> None:
         super().__init__(dfa, state, 0)
         self.reading = reading
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The containers that are read as such, before anything is read."""
+        return _KINDS[self.reading[0]]
 
     @property
     def complete(self) -> bool:

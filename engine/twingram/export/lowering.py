@@ -6,8 +6,9 @@ engine; those that are allowed after a call are tokens of the grammar.
 
 Each expression becomes one rule when it is met, so nothing recurses however deep schemas nest; afterwards rules that
 say the same are one, rules of one part are gone, and so is what leads nowhere.
-Invariant: the same language, or `ExportError`: nothing is widened. Members stand in one order (see
-`Constraint.ordered`). How deep containers may nest, and a token budget, are no part of a grammar.
+Invariant: the same language, or `ExportError`: nothing is widened; where raw strings stand beside arrays or objects,
+those made of JSON lexemes are left out though they are no JSON, since no rule of another engine tells them. Members
+stand in one order (see `Constraint.ordered`). How deep containers may nest, and a token budget, are no part of a grammar.
 Cost: linear in the expressions, states of patterns and members that are reached; `most` bounds the rules.
 """
 
@@ -18,14 +19,17 @@ from dataclasses import dataclass
 
 from ..automaton.choice import Alt, Words
 from ..automaton.counted import Counted
+from ..automaton.dfa import difference
 from ..automaton.expression import EMPTY, INFINITE, NOTHING, Expr, Literal, Mark, Repeat, Seq, Symbol, literal
 from ..automaton.expression import Text as Region
 from ..automaton.interning import intern
 from ..automaton.meet import Later, Meet
 from ..automaton.members import Members
+from ..automaton.notjson import NotJson
 from ..automaton.recursion import Reference
 from ..automaton.rows import Rows
 from ..errors import ExportError
+from ..schema.readings import read_as
 from .regular import regular
 from .terms import NONE, NULL, Either, Name, Row, Term, Text, Times, Token, either, row, times, walk
 
@@ -126,7 +130,8 @@ class _Lowering:
         if isinstance(expr, Region):
             if expr.symbols or expr.state != expr.dfa.start:
                 raise ExportError("a text from its middle on")
-            return regular(expr.dfa, 0, INFINITE, self._rule_of, most=self.most)
+            clear = difference(expr.dfa, read_as(expr.kinds)) if isinstance(expr, NotJson) else expr.dfa
+            return regular(clear, 0, INFINITE, self._rule_of, most=self.most)
         if isinstance(expr, Counted):
             return regular(expr.dfa, expr.low, expr.high, self._rule_of, most=self.most)
         if isinstance(expr, (Later, Meet)):
