@@ -32,7 +32,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ import jsonschema
 from tqdm import tqdm
 
 import twingram as tg
+from benchmarks.schema_peers import PEERS, judge_peer
 from tests.oracle.render import render_call, spellable
 from tests.vocabularies import MissingVocabulary, gemma, llama4
 
@@ -133,7 +134,7 @@ def vocabulary_of(name: str) -> tg.Vocabulary:
 def judge(row: Row, name: str) -> Outcome:
     """Compile a row and run its instances."""
     out = Outcome(row.set, row.id, name, size=len(json.dumps(row.schema)))
-    out.hollow = not any(label and isinstance(data, dict) for data, label in row.tests)
+    out.hollow = bool(row.tests) and not any(label and isinstance(data, dict) for data, label in row.tests)
     tools = [{"type": "function", "function": {"name": "f", "parameters": row.schema}}]
     begin = time.process_time()
     try:
@@ -244,9 +245,23 @@ def _accepts(constraint: tg.Constraint, text: str) -> bool:
 # -- many rows ---------------------------------------------------------------------------------------------------------
 
 
-def _work(numbered: tuple[int, Row]) -> tuple[int, list[Outcome]]:
+def _work(numbered: tuple[int, Row], peers: Sequence[str] = ()) -> tuple[int, list[Outcome]]:
     number, row = numbered
-    return number, [judge(row, name) for name in FORMATS]
+    return number, [judge(row, name) for name in FORMATS] + [judge_by_peer(row, name) for name in peers]
+
+
+def judge_by_peer(row: Row, name: str) -> Outcome:
+    """What another engine makes of a row in plain JSON."""
+    out = Outcome(row.set, row.id, name)
+    out.hollow = bool(row.tests) and not any(label and isinstance(data, dict) for data, label in row.tests)
+    agreed = [
+        (_integral(data), label) for at, (data, label) in enumerate(row.tests)
+        if isinstance(data, dict) and _verdict(row, at) is label
+    ]  # fmt: skip
+    out.counts = judge_peer(name, row.schema, agreed)
+    if not out.counts["compiled"]:
+        out.refused = "no answer in time" if out.counts["no answer"] else "refused"
+    return out
 
 
 def _ready() -> None:
@@ -255,10 +270,10 @@ def _ready() -> None:
         judge(Row("", "", {"type": "object", "properties": {"a": {}}}, []), name)
 
 
-def run(rows: Sequence[Row], processes: int) -> list[Outcome]:
+def run(rows: Sequence[Row], processes: int, peers: Sequence[str] = ()) -> list[Outcome]:
     """Judge all rows in parallel; outcomes in the order of the rows."""
     with multiprocessing.Pool(processes, initializer=_ready, maxtasksperchild=100) as pool:
-        judged = pool.imap_unordered(_work, enumerate(rows), chunksize=4)
+        judged = pool.imap_unordered(partial(_work, peers=peers), enumerate(rows), chunksize=4)
         results = sorted(tqdm(judged, total=len(rows), unit="schema", file=sys.stderr), key=lambda each: each[0])
         return [outcome for _, outcomes in results for outcome in outcomes]
 
@@ -298,6 +313,21 @@ def _share(part: int, whole: int) -> str:
     return "-" if not whole else f"{part}/{whole} ({100 * part / whole:.1f} %)"
 
 
+def comparison(outcomes: Sequence[Outcome]) -> str:
+    """All engines by the same rows: what compiles, and how the instances of that are judged, claimed or not."""
+    lines = ["| set | engine | compiled | valid accepted | invalid rejected |", "|---|---|---|---|---|"]
+    for name in dict.fromkeys(o.set for o in outcomes):
+        for engine in dict.fromkeys(o.format for o in outcomes if o.set == name):
+            some = [o for o in outcomes if (o.set, o.format) == (name, engine) and not o.hollow]
+            counts: Counter[str] = sum((o.counts for o in some), Counter())
+            lines.append(
+                f"| {name} | {engine} | {_share(sum(not o.refused for o in some), len(some))} "
+                f"| {_share(counts['valid accepted'], counts['valid'])} "
+                f"| {_share(counts['invalid rejected'], counts['invalid'])} |"
+            )
+    return "\n".join(lines)
+
+
 def timing(outcomes: Sequence[Outcome]) -> str:
     lines = []
     for fmt in FORMATS:
@@ -330,6 +360,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--sets", nargs="*", help="names of files to take, without the suffix (default: all)")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="every row up to N a set, evenly spread")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--peers", nargs="*", choices=sorted(PEERS), default=[], help="other engines to compare with")
     parser.add_argument("--details", type=Path, metavar="FILE", help="write every outcome as a line of JSON")
     arguments = parser.parse_args(argv)
     if arguments.data is None:
@@ -340,12 +371,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             mine = list(rows_of(path))
             stride = max(1, len(mine) // arguments.sample) if arguments.sample else 1
             rows += mine[::stride]
-    outcomes = run(rows, arguments.processes)
+    everyone = run(rows, arguments.processes, arguments.peers)
+    outcomes = [outcome for outcome in everyone if outcome.format in FORMATS]
     if arguments.details:
         with arguments.details.open("w", encoding="utf-8") as file:
-            for outcome in outcomes:
+            for outcome in everyone:
                 file.write(json.dumps(outcome.__dict__, ensure_ascii=False) + "\n")
-    print(table(outcomes), timing(outcomes), "Why not exact:", reasons(outcomes), sep="\n\n")
+    print(table(outcomes), comparison(everyone), timing(outcomes), "Why not exact:", reasons(outcomes), sep="\n\n")
     wrong = [f"{o.set} {o.id} {o.format}: {text}" for o in outcomes for text in o.wrong]
     print(f"\nWrong: {len(wrong)}", *wrong[:60], sep="\n")
     print(f"peak memory of one process {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024} MiB")

@@ -8,7 +8,8 @@ Each expression becomes one rule when it is met, so nothing recurses however dee
 say the same are one, rules of one part are gone, and so is what leads nowhere.
 Invariant: the same language, or `ExportError`: nothing is widened; where raw strings stand beside arrays or objects,
 those made of JSON lexemes are left out though they are no JSON, since no rule of another engine tells them. Members
-stand in one order (see `Constraint.ordered`). How deep containers may nest, and a token budget, are no part of a grammar.
+stand in one order (see `Constraint.ordered`). How deep containers may nest, and a token budget, are no part of a
+grammar.
 Cost: linear in the expressions, states of patterns and members that are reached; `most` bounds the rules.
 """
 
