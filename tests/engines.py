@@ -6,6 +6,7 @@ such: their letters are no text to either engine.
 
 from __future__ import annotations
 
+import ctypes
 import warnings
 from collections.abc import Callable, Sequence
 from random import Random
@@ -17,7 +18,7 @@ import pytest
 
 import twingram as tg
 
-__all__ = ["ENGINES", "Difference", "LLGuidance", "XGrammar", "differences", "engine_or_skip", "walk_tokens"]
+__all__ = ["ENGINES", "Difference", "LLGuidance", "LlamaCpp", "XGrammar", "differences", "engine_or_skip", "walk_tokens"]
 
 Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -153,3 +154,40 @@ def differences(
                 out.append((at, [], [token]))
                 break
     return out
+
+
+class LlamaCpp:
+    """The grammar sampler of llama.cpp over the vocabulary of a model file."""
+
+    notation = "gbnf"
+
+    def __init__(self, path: str) -> None:
+        self.module = _module("llama_cpp")
+        self.model = self.module.Llama(model_path=path, vocab_only=True, verbose=False)
+        self.size = self.model.n_vocab()
+        self.vocab = self.module.llama_model_get_vocab(self.model._model.model)
+
+    def matcher(self, grammar: str) -> tuple[Callable[[int], bool], Callable[[], Bits]]:
+        module = self.module
+        sampler = module.llama_sampler_init_grammar(self.vocab, grammar.encode(), b"root")
+        if not sampler:
+            raise ValueError("llama.cpp does not read this grammar")
+        kind = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)], align=True)
+        rows = np.zeros(self.size, dtype=kind)
+
+        def mask() -> Bits:
+            rows["id"], rows["logit"] = np.arange(self.size), 0
+            data = rows.ctypes.data_as(ctypes.POINTER(module.llama_token_data))
+            array = module.llama_token_data_array(data=data, size=self.size, selected=-1, sorted=False)
+            module.llama_sampler_apply(sampler, ctypes.byref(array))
+            out = np.zeros(self.size, dtype=np.bool_)
+            out[rows["id"]] = np.isfinite(rows["logit"])
+            return out
+
+        def accept(token: int) -> bool:
+            if not mask()[token]:
+                return False
+            module.llama_sampler_accept(sampler, token)
+            return True
+
+        return accept, mask
