@@ -18,7 +18,16 @@ import pytest
 
 import twingram as tg
 
-__all__ = ["ENGINES", "Difference", "LLGuidance", "LlamaCpp", "XGrammar", "differences", "engine_or_skip", "walk_tokens"]
+__all__ = [
+    "ENGINES",
+    "Difference",
+    "LLGuidance",
+    "LlamaCpp",
+    "XGrammar",
+    "differences",
+    "engine_or_skip",
+    "walk_tokens",
+]
 
 Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -166,6 +175,10 @@ class LlamaCpp:
         self.model = self.module.Llama(model_path=path, vocab_only=True, verbose=False)
         self.size = self.model.n_vocab()
         self.vocab = self.module.llama_model_get_vocab(self.model._model.model)
+
+    def ends(self, token: int) -> bool:
+        """Whether it takes a token for the end of a turn."""
+        return bool(self.module.llama_vocab_is_eog(self.vocab, token))
 
     def matcher(self, grammar: str) -> tuple[Callable[[int], bool], Callable[[], Bits]]:
         module = self.module
