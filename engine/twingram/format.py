@@ -30,7 +30,7 @@ from .session.parser import Parser
 from .session.request import count_or_none, flag, one_of, read_choice, stop_list
 from .session.tools import Tools
 from .session.warming import TOOLS, write
-from .tokens.binding import TokenBinding
+from .tokens.binding import TokenBinding, prompt_symbols
 from .tokens.vocabulary import Vocabulary
 
 __all__ = ["Format", "list_formats", "load_format"]
@@ -93,7 +93,7 @@ class Format:
         *,
         strict: bool = False,
         salvage: bool = False,
-        prompt_tail: str = "",
+        prompt_tail: str | Sequence[int] = "",
         call_id: Callable[[], str] | None = None,
         unknown_tools: str = "pass",
         limits: Limits = DEFAULT_LIMITS,
@@ -113,7 +113,7 @@ class Format:
         if strict and salvage:
             raise RequestError("strict=True and salvage=True contradict each other")
         reading = Reading.STRICT if strict else Reading.SALVAGE if salvage else Reading.LENIENT
-        start, known = self._start(prompt_tail).rule, Tools.parse(tools)
+        start, known = self._start(prompt_tail, vocabulary).rule, Tools.parse(tools)
         declared = known.conditions() if self.grammar.conditional and known.given and not strict else None
 
         def of_text() -> Machine:
@@ -140,13 +140,22 @@ class Format:
         parser.finish()
         return parser.message
 
-    def _start(self, prompt_tail: str) -> Start:
-        """The start rule whose `after` the prompt ends with; the longest one wins, the first rule is the default."""
-        if not isinstance(prompt_tail, str):
-            raise TypeError(f"prompt_tail is the end of the prompt's text, not {type(prompt_tail).__name__}")
+    def _start(self, prompt_tail: str | Sequence[int], vocabulary: Vocabulary | None) -> Start:
+        """The start rule whose `after` the prompt ends with; the longest one wins, the first rule is the default.
+
+        In a prompt of tokens a marker is its special token: its letters, as a user may have typed them, are text.
+        """
+        if isinstance(prompt_tail, (bytes, bytearray)) or not isinstance(prompt_tail, (str, Sequence)):
+            raise TypeError(f"prompt_tail is the end of the prompt, text or tokens, not {type(prompt_tail).__name__}")
         if not prompt_tail:
             return self.grammar.starts[0]
-        fitting = [start for start in self.grammar.starts if start.after and prompt_tail.endswith(start.after)]
+        if isinstance(prompt_tail, str):
+            ends = prompt_tail.endswith
+        elif vocabulary is None:
+            raise RequestError("prompt_tail as tokens needs vocabulary=")
+        else:
+            ends = prompt_symbols(prompt_tail, vocabulary, self.grammar.markers).endswith
+        fitting = [start for start in self.grammar.starts if start.after and ends(start.after)]
         return max(fitting, key=lambda start: len(start.after), default=self.grammar.starts[0])
 
     # -- constrain -----------------------------------------------------------------------------------------------------
@@ -161,7 +170,7 @@ class Format:
         reasoning: str = "allow",
         key_order: str = "any",
         stop_tokens: Sequence[int | str] | None = None,
-        prompt_tail: str = "",
+        prompt_tail: str | Sequence[int] = "",
         additional_properties: str = "declared",
         on_unsupported: str = "relax",
         on_refused: str = "exclude",
@@ -190,7 +199,7 @@ class Format:
         if response_schema is not None and not isinstance(response_schema, (Mapping, bool)):
             raise RequestError(f"response_schema is a JSON Schema, not {type(response_schema).__name__}")
         known = Tools.parse(tools)
-        start = self._start(prompt_tail)
+        start = self._start(prompt_tail, vocabulary)
         options = SchemaOptions(
             key_order=key_order,
             additional_properties=additional_properties,

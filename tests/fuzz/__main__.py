@@ -42,7 +42,7 @@ def _fault(trial: Trial, work: bool) -> str:
     """What breaks on this trial, by its place; "" if nothing does. Any exception is a finding here."""
     try:
         check(trial, work=work)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, it was found
         frames = traceback.extract_tb(error.__traceback__)
         own = next(frame for frame in reversed(frames) if "twingram" in frame.filename or "fuzz" in frame.filename)
         return f"{trial.format}: {type(error).__name__} {own.name}:{own.lineno} {str(error).splitlines()[:1]}"[:160]

@@ -32,7 +32,9 @@ __all__ = ["CORPUS", "FORMATS", "Trial", "check", "corpus", "random_trial", "voc
 CORPUS = Path(__file__).parent / "corpus.jsonl"
 FORMATS = ("gemma4", "atem", "functiongemma")
 SPACE = str.maketrans("", "", " \t\n\r\f\v")
-_FREE = ({}, {}, {}, {"strict": True}, {"salvage": True}, {"unknown_tools": "text"}, {"tools": None}, {"tools": "other"})
+_FREE = (
+    *({},) * 3, {"strict": True}, {"salvage": True}, {"unknown_tools": "text"}, {"tools": None}, {"tools": "other"},
+)  # fmt: skip
 _TAILS = {"gemma4": "<|channel>thought\n"}
 
 
@@ -112,8 +114,8 @@ PIECES = {
     "functiongemma": ["<start_function_call>", "<end_function_call>", "<escape>", "<end_of_turn>", "call:", "call:f{",
                       "<start_function_response>", "{", "}", "[", "]", ",", ":", "a:", "1"],
 }  # fmt: skip
-_ODD = ["\n", " ", "\t", "\r\n", "\x00", "é", "漢", "😀", "\u202e", "e\u0301", "<", "<|", "|>", "<t", "</", "x", "word ",
-        "\ufffd", "&lt;", "\\", '\\"'] + ["<" * 9, "<|" * 5, " " * 12]  # fmt: skip
+_ODD = ["\n", " ", "\t", "\r\n", "\x00", "é", "漢", "😀", "\u202e", "e\u0301", "<", "<|", "|>", "<t", "</", "x",
+        "word ", "\ufffd", "&lt;", "\\", '\\"'] + ["<" * 9, "<|" * 5, " " * 12]  # fmt: skip
 
 
 def random_trial(rng: random.Random, name: str | None = None) -> Trial:

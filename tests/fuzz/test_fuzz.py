@@ -1,6 +1,6 @@
 """The fuzz harness as tests: the corpus, and as many random inputs as the budget in the environment allows.
 
-`TWINGRAM_FUZZ` is the number of random inputs for each format (60). `python -m tests.fuzz` runs for as long as you like.
+`TWINGRAM_FUZZ` is the number of random inputs for each format (60). `python -m tests.fuzz` runs as long as you like.
 """
 
 from __future__ import annotations

@@ -16,10 +16,11 @@ from ..caches import charge, watch
 from ..grammar.alphabet import Alphabet
 from .vocabulary import Vocabulary
 
-__all__ = ["TokenBinding"]
+__all__ = ["TokenBinding", "prompt_symbols"]
 
 
 _TEXT_BYTES = 120
+_TAIL = 64  # tokens of a prompt that are looked at
 
 
 class TokenBinding:
@@ -95,3 +96,19 @@ class TokenBinding:
         if not data or (self.vocabulary.is_special(token) and not self.spelt):
             return None
         return state.run(data)
+
+
+def prompt_symbols(tokens: Sequence[int], vocabulary: Vocabulary, markers: Sequence[str]) -> str:
+    """The end of a prompt as text in which the letters of a marker are the special token: typed ones are broken up."""
+    special = [marker for marker in markers if marker in vocabulary.special_tokens]
+    out, run = [], b""
+    for token in [*tokens[-_TAIL:], None]:
+        if token is not None and not vocabulary.is_special(token):
+            run += vocabulary.token_bytes(token)
+            continue
+        typed = run.decode("utf-8", "replace")
+        for marker in special:
+            typed = typed.replace(marker, f"{marker[0]}\0{marker[1:]}")
+        out += [typed, "" if token is None else vocabulary.token_bytes(token).decode()]
+        run = b""
+    return "".join(out)
