@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import twingram as tg
-from twingram.automaton.machine import Machine
 from twingram.resources import grammar_path
 from twingram.session import warming
 from twingram.tokens import wide
@@ -49,24 +49,18 @@ def test_a_warm_format_says_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_first_call_sweeps_no_text_and_makes_few_states(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_call_sweeps_no_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     vocabulary, fmt = fresh(), tg.Format.from_file(grammar_path(name))
     fmt.warm(vocabulary)
     rows = len(WideMasks.of(vocabulary)._rows)
     assert rows
-    made: list[Any] = []
     swept: list[Any] = []
     monkeypatch.setattr(wide, "sweep", lambda *args, old=wide.sweep: swept.append(old(*args)) or swept[-1])
-    monkeypatch.setattr(Machine, "derive", lambda *args, old=Machine.derive: made.append(args) or old(*args))
     session = fmt.constraint(TOOLS["one"], "required", vocabulary=vocabulary).session()
     for token in vocabulary.encode(CALLS[name]["weather"]):
         session.mask()
         assert session.accept_token(token)
     assert all(len(found.nodes) < 100 for found in swept)  # numbers between the request's own bounds
-    made.clear()
-    text = CALLS[name]["weather"]
-    assert fmt.parse(text, TOOLS["one"]).calls
-    assert len(made) < len(text)  # keys, names and values are the request's own
 
 
 @pytest.mark.parametrize("name", tg.list_formats())
@@ -84,3 +78,21 @@ def test_turns_are_calls_and_end(name: str) -> None:
         assert session.accept_tokens(tokens) == len(tokens)
         assert session.is_accepting
         assert session.message.calls
+
+
+def test_a_small_vocabulary_leaves_no_rows_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are as quick to make as to read, and tests and demos have many small vocabularies."""
+    monkeypatch.setenv("TWINGRAM_CACHE", str(tmp_path))
+    tg.Format.from_file(grammar_path("gemma4")).warm(fresh())
+    assert not list(tmp_path.rglob("*.bin"))
+
+
+def test_rows_of_text_are_kept_on_disk_for_a_large_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWINGRAM_CACHE", str(tmp_path))
+    monkeypatch.setattr(wide, "WORTH_KEEPING", 100)
+    fmt = tg.Format.from_file(grammar_path("gemma4"))
+    first = results(fmt, fresh(), "gemma4")
+    kept = [path for path in tmp_path.rglob("*.bin") if path.parent.name == "row"]
+    assert 0 < len(kept) < 20
+    assert results(fmt, fresh(), "gemma4") == first
+    assert [path for path in tmp_path.rglob("*.bin") if path.parent.name == "row"] == kept

@@ -35,6 +35,7 @@ class Region(NamedTuple):
     least: int  # characters that the terminal holds at least: 1 for `+`, 0 for `*`
 
 
+@lru_cache(maxsize=512)
 def parse_region(pattern: str, flags: str = "") -> Region | None:
     """The region that a terminal spells; None if it is no region."""
     if "(?!" not in pattern:
