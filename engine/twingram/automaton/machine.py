@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..caches import charge, watch
 from ..limits import DEFAULT_LIMITS, Limits
@@ -29,22 +29,15 @@ from .choice import alt
 from .depth import Depth
 from .derivative import derive
 from .expression import EMPTY, NOTHING, Expr, Literal, Seq, hoist, literal, seq
+from .loops import loop_of
+from .moves import Fired, Move, Moves, compose, simplified
 from .tags import COMMIT, Tag
 
-__all__ = ["Fired", "Machine", "Move", "State", "Transition"]
+__all__ = ["Machine", "State", "Transition"]
 
 STATE_BYTES, STEP_BYTES, FORK_BYTES = 800, 160, 900  # measured with tracemalloc over a few hundred calls
 _FORKS_KEPT = 10_000  # of one machine; see session.track
 _LEARN = (8, 64, 512, 4096)  # see State.skip: once so many bytes were not known to lead back, look again
-
-Fired = tuple[Tag, int]  # a tag and its offset in bytes from where the transition began
-
-
-class Move(NamedTuple):
-    """Where a thread came from, and what it fired on the way."""
-
-    source: int
-    tags: tuple[Fired, ...]
 
 
 class Transition:
@@ -53,7 +46,7 @@ class Transition:
 
     __slots__ = ("data", "fork", "moves", "state")
 
-    def __init__(self, state: State, moves: tuple[Move, ...] | None, data: bytes = b"") -> None:
+    def __init__(self, state: State, moves: Moves, data: bytes = b"") -> None:
         self.state, self.moves, self.data = state, moves, data
         self.fork: Any = None  # whatever the session layer keeps for this transition
 
@@ -109,7 +102,8 @@ class State:
 
     def run(self, data: bytes) -> Transition | None:
         """The transition for a run of bytes, composed from single steps; fixed text is taken in one."""
-        state, moves, at = self, None, 0
+        state, at = self, 0
+        moves: Moves = None
         while at < len(data):
             step, width = state.leap(data, at) or (state.step(data[at]), 1)
             if step is None:
@@ -117,26 +111,20 @@ class State:
             if step.moves is not None:
                 moves = compose(moves, step.moves, at)
             state, at = step.state, at + width
-        if moves is not None and _is_idle(moves, len(self.threads)):
-            moves = None
-        return Transition(state, moves, data)
+        return Transition(state, simplified(moves, len(self.threads)), data)
 
     def skip(self, data: bytes, at: int) -> int:
         """Past those bytes from `at` on that are known to change nothing here, as most do inside a text.
 
-        A regular expression reads them at 4 ns a byte, a dictionary look-up for each at 60.
+        See `loops`; what is known grows, so it is looked for again a few times.
         """
         found = None if self._loop is None else self._loop.match(data, at)
-        if found is not None and found.end() > at:
+        if found is not None:
             return found.end()
         self._missed += 1
         if self._missed in _LEARN:
-            known = [sym for sym, step in list(self.next.items()) if sym < 256 and step and self._is_loop(step)]
-            self._loop = re.compile(b"[%b]+" % b"".join(b"\\x%02x" % byte for byte in known)) if known else None
+            self._loop = loop_of(self)
         return at
-
-    def _is_loop(self, step: Transition) -> bool:
-        return step.state is self and step.moves is None
 
     def leap(self, data: bytes, at: int) -> tuple[Transition, int] | None:
         """Past fixed text, if that is all that can follow and `data` goes on with two bytes of it or more.
@@ -160,23 +148,6 @@ class State:
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self.threads))
-
-
-def _is_idle(moves: tuple[Move, ...], threads: int) -> bool:
-    """Whether all threads go on and nothing is fired."""
-    return len(moves) == threads and all(at == source and not tags for at, (source, tags) in enumerate(moves))
-
-
-def compose(
-    first: tuple[Move, ...] | None, second: tuple[Move, ...] | None, width: int
-) -> tuple[Move, ...] | None:
-    """Two transitions in a row, the first of `width` bytes, as one."""
-    if second is None:
-        return first
-    shifted = tuple(Move(source, tuple((tag, at + width) for tag, at in tags)) for source, tags in second)
-    if first is None:
-        return shifted
-    return tuple(Move(first[source].source, first[source].tags + tags) for source, tags in shifted)
 
 
 class Machine:
@@ -270,7 +241,7 @@ class Machine:
             return None
         target = self.state(tuple(expr for expr, _, _ in found))
         moves = tuple(Move(source, tags) for _, source, tags in found)
-        return Transition(target, None if _is_idle(moves, len(state.threads)) else moves)
+        return Transition(target, simplified(moves, len(state.threads)))
 
     def _threads(
         self, threads: Iterable[tuple[int, Expr]], sym: int

@@ -113,7 +113,7 @@ class Emitter(Output):
                 continue
             if position > self._bound:
                 position = self._within(text, position)
-            if position < self._sent:  # an error that begins with what was half read is never taken back
+            if position < self._sent:  # noqa: PLR1730 - an error that begins with what was half read is never taken back
                 position = self._sent
             if self._sink and position > self._sent:
                 self._feed(text, position, True)

@@ -18,7 +18,8 @@ Source: E. W. Myers, "An applicative random-access stack" (1983), for the jump p
 
 from __future__ import annotations
 
-from ..automaton.machine import Fired, Move, Transition
+from ..automaton.machine import Transition
+from ..automaton.moves import Fired, Move
 from ..automaton.tags import Tag
 
 __all__ = ["ROOT", "Fork", "Node", "collect", "common", "extend", "first_after"]
