@@ -295,7 +295,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def _cells(some: Sequence[Outcome]) -> list[str]:
-    some = [o for o in some if not (o.refused and o.hollow)]
+    some = [o for o in some if not (o.refused and o.hollow)] or list(some)
     counts: Counter[str] = sum((o.counts for o in some), Counter())
     compiled = [o for o in some if not o.refused]
     wrong = Counter(text.partition(" ")[0] for o in some for text in o.wrong)
