@@ -67,7 +67,7 @@ def test_python_blocks_run(request: pytest.FixtureRequest, path: Path, code: str
         assert "127.0.0.1:8000" in code
         code = code.replace("127.0.0.1:8000", f"127.0.0.1:{request.getfixturevalue('port')}")
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=180
     )
     assert done.returncode == 0, f"{path}:\n{code}\n{done.stderr}"
     assert not asks or done.stdout
