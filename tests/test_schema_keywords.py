@@ -260,3 +260,18 @@ def test_the_command(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     ]
     file.write_text("{")
     assert main(["schema", "check", str(file)]) == 2
+
+
+def test_many_patterns_at_one_place() -> None:
+    """Their product would double with each: those that fit are enforced, the rest are reported."""
+    patterns = [{"pattern": f"[{chr(97 + at)}]"} for at in range(20)]
+    schema = {"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "allOf": patterns}}}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    constraint = tg.load_format("gemma4").constraint(tools, "required", vocabulary=tg.Vocabulary.embedded())
+    relaxed = [found for found in constraint.report() if found.status == "relaxed"]
+    assert 4 < len(relaxed) < 16
+    assert all(found.keyword == "pattern" and "too large an automaton" in found.reason for found in relaxed)
+    with pytest.raises(tg.SchemaError, match="cannot be enforced: with what else restricts"):
+        tg.load_format("gemma4").constraint(
+            tools, "required", vocabulary=tg.Vocabulary.embedded(), on_unsupported="error"
+        )

@@ -30,12 +30,19 @@ def apart(left: Branch, right: Branch, direct: Direct, levels: int = _LEVELS) ->
     return shared == {"object"} and _by_member(left, right, direct, levels)
 
 
-def contradicts(branch: Branch) -> bool:
-    """Whether surely no value satisfies the branch: what it admits of types, or of members that it requires."""
+def contradicts(branch: Branch, known: int = 0) -> bool:
+    """Whether surely no value satisfies the branch: what it admits of types, or of members that it requires. The first
+    `known` schemas are known not to contradict each other."""
     types = _types(branch)
     if not types:
         return True
-    return types == {"object"} and any(_impossible(branch, name) for name in _required(branch))
+    if types != {"object"}:
+        return False
+    names = _required(branch)
+    if known:  # members of which the rest says nothing stay as they are
+        listed = (_mapping(schema.get("properties")) for schema, _ in branch[known:])
+        names &= _required(branch[known:]).union(*listed)
+    return any(_impossible(branch, name) for name in names)
 
 
 def _impossible(branch: Branch, name: str) -> bool:

@@ -150,11 +150,12 @@ class Resolver:
             return one
         if len(one) == len(other) == 1:
             return [one[0] + other[0]]
-        pairs = (left + right for left in one for right in other)
-        found = [pair for pair in pairs if not contradicts(pair)] if len(one) > 1 or len(other) > 1 else list(pairs)
-        if len(found) > max(_MOST, len(one), len(other)):
-            self._report.relax(path, keyword, f"the combination has more than {_MOST} alternatives")
-            return one
+        found: list[Branch] = []
+        for left in one:
+            found += [left + right for right in other if not contradicts(left + right, len(left))]
+            if len(found) > max(_MOST, len(one), len(other)):
+                self._report.relax(path, keyword, f"the combination has more than {_MOST} alternatives")
+                return one
         return found
 
     def _options(self, placed: Placed, keyword: str, followed: frozenset[str], depth: int) -> Iterable[list[Branch]]:

@@ -237,7 +237,7 @@ class ObjectPlan:
         ways = []
         for free, expr in zip(self.free, exprs, strict=True):
             if expr is not NOTHING:
-                key = self.forms.free_key(*free.keys, free.declared, self.limits)
+                key = self.forms.free_key(*free.keys[:3], free.declared, self.limits)
                 ways.append(seq(key, self.forms.after_key(expr)))
         found = alt(ways)
         if found is not NOTHING:

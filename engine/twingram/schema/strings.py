@@ -12,6 +12,7 @@ Cost: an automaton for each new pattern; products and lengths cost nothing until
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..automaton.dfa import Dfa
@@ -37,21 +38,36 @@ __all__ = ["Narrowed", "narrowed_by", "strings"]
 UNRESTRICTED = (ANNOTATIONS | COMBINING | ENFORCED) - {"minLength", "maxLength", "pattern", "format"}
 """Keywords that say nothing of texts, or are followed elsewhere."""
 _OPEN = UNRESTRICTED | {"minLength", Own.EXCLUDED}  # and those that leave every text a way to go on
+_PRODUCTS = 5  # what part of the states that one automaton may have products of several patterns may have
 _SMALL = 64  # a least length up to which it is part of an automaton
 
 
 class Narrowed(NamedTuple):
-    """Texts of both automata, or of the one, that have so many characters."""
+    """Texts of both automata, or of the one, that have so many characters. `full`: no further automaton fits in."""
 
     dfas: tuple[Dfa, ...]
     low: int
     high: int
+    full: bool = False
 
     def also(self, dfa: Dfa, low: int = 0, high: int | None = None, *, limits: Limits) -> Narrowed:
         """Those of them that another automaton accepts, and that are so long."""
         body, *others = self.dfas
         dfas = self.dfas if dfa in self.dfas else (body, product((*others, dfa), limits))
-        return Narrowed(dfas, max(self.low, low), self.high if high is None else min(self.high, high))
+        most = self.high if high is None else min(self.high, high)
+        return self._replace(dfas=dfas, low=max(self.low, low), high=most)
+
+    def told(self, dfa: Dfa, low: int, high: int | None, placed: Placed, keyword: str, rest: Context) -> Narrowed:
+        """The same, unless it takes too large an automaton, which is reported. Products are tried up to a part of the
+        limit only, and once one was too large no more of them: twenty patterns would take seconds else."""
+        smaller = replace(rest.limits, automaton_states=max(1, rest.limits.automaton_states // _PRODUCTS))
+        try:
+            if not self.full or dfa in self.dfas:
+                return self.also(dfa, low, high, limits=smaller if len(self.dfas) > 1 else rest.limits)
+        except LimitExceeded:
+            pass
+        rest.report.relax(placed.path, keyword, "with what else restricts the text it needs too large an automaton")
+        return self._replace(full=True)
 
     def expr(self, limits: Limits) -> Expr:
         return meet(self.dfas, self.low, self.high, limits=limits)
@@ -111,18 +127,17 @@ def _by_pattern(found: Narrowed, placed: Placed, keyword: str | Own, table: str,
         rest.report.malformed(path, "pattern", "a text")
         return found
     try:
-        if keyword is Own.UNLIKE:
-            away = pattern_dfa(pattern, spelling=table, negate=True, limits=rest.limits)
-            return found.also(away, limits=rest.limits)
-        split = counted_pattern(pattern, spelling=table, limits=rest.limits)
-        if split is not None:
-            return found.also(*split, limits=rest.limits)
-        return found.also(pattern_dfa(pattern, spelling=table, limits=rest.limits), limits=rest.limits)
+        unlike = keyword is Own.UNLIKE
+        split = None if unlike else counted_pattern(pattern, spelling=table, limits=rest.limits)
+        if split is None:
+            split = pattern_dfa(pattern, spelling=table, negate=unlike, limits=rest.limits), 0, None
     except RegexError as error:
         rest.report.relax(path, "pattern", error.construct)
+        return found
     except LimitExceeded as error:
         rest.report.relax(path, "pattern", str(error))
-    return found
+        return found
+    return found.told(*split, placed, "pattern", rest)
 
 
 def _by_format(found: Narrowed, placed: Placed, keyword: str | Own, table: str, rest: Context) -> Narrowed:
@@ -144,10 +159,10 @@ def _by_format(found: Narrowed, placed: Placed, keyword: str | Own, table: str, 
     away = keyword is Own.UNFIT
     try:
         dfa = pattern_dfa(form.pattern, spelling=table, search=False, negate=away, limits=rest.limits)
-        return found.also(dfa, 0, None if away else form.most, limits=rest.limits)
     except LimitExceeded as error:
         rest.report.relax(path, "format", str(error))
         return found
+    return found.told(dfa, 0, None if away else form.most, placed, "format", rest)
 
 
 def _blamed(branch: Branch) -> str:
