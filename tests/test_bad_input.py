@@ -413,7 +413,7 @@ WRAPPERS: dict[str, Callable[[Any], Any]] = {
 def test_schemas_nested_too_deeply(name: str, wrapper: str) -> None:
     for depth in (300, 1500, DEEP):
         schema = {"type": "object", "properties": {"a": _nested(WRAPPERS[wrapper], depth)}, "required": ["a"]}
-        with pytest.raises(tg.LimitExceeded, match="schema_depth = 200"):
+        with pytest.raises(tg.LimitExceeded, match="schema_depth = (?:200|120)"):
             constrain(name, [tool(schema)])
         assert loaded(name).parse("hello", tools=[tool(schema)]).content == "hello"
     constrain(name, [tool({"type": "object", "properties": {"a": _nested(WRAPPERS[wrapper], 50)}})])
