@@ -53,7 +53,7 @@ class Ledger(Emitter):
         for tag, offset in events:
             if tag is COMMIT:
                 continue
-            position = self._within(text, base + offset)
+            position = max(self._within(text, base + offset), self._sent)  # as the emitter itself takes it
             self._note(position)
             scope = self._scope
             super().fire(text, [(tag, position)], 0)
