@@ -6,7 +6,7 @@ output. Nothing is asserted: a run on a busy machine says nothing.
 * *Unseen request*: names of tools, keys and members are new in every repetition, so nothing that is kept for a request
   can have been kept. Timed are the constraint, a session, and for each of about 30 tokens the mask and the step.
 * *Warm step*: a step and its mask at states that were met before, deltas left for later or taken at each token.
-* *Parse*: tokens fed one by one, per token, warm.
+* *Parse*: tokens fed one by one or together, or the text of each; per token, warm. A whole text at once.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 
 import twingram as tg
 from tests.vocabularies import MissingVocabulary, gemma
+from twingram.session.tools import Tools
 
 REPEATS = 300
 FORMAT = "gemma4"
@@ -142,23 +143,52 @@ def filled(fmt: tg.Format, vocabulary: tg.Vocabulary, repeats: int) -> Timings:
 
 
 def parsing(
-    fmt: tg.Format, vocabulary: tg.Vocabulary, text: str, repeats: int, *, together: int = 1
+    fmt: tg.Format, vocabulary: tg.Vocabulary, text: str, repeats: int, *, together: int = 1, begun: bool = True
 ) -> Timings:
-    """Per token of a text, so many tokens fed together; the first rounds only warm."""
-    tools = Request(Random(1), 1).tools
+    """Per token of a text, so many tokens fed together; the first rounds only warm. `begun`: the parser is made, and
+    has been fed nothing, before the clock starts."""
+    tools = Tools.parse(Request(Random(1), 1).tools)
     tokens = vocabulary.encode(text)
     pieces = [tokens[at : at + together] for at in range(0, len(tokens), together)]
     out = Timings()
     for round_ in range(repeats + 3):
+        begin = time.perf_counter()
         parser = fmt.parser(tools, vocabulary)
         feed = parser.feed_tokens
-        begin = time.perf_counter()
+        feed(())
+        if begun:
+            begin = time.perf_counter()
         for piece in pieces:
             feed(piece)
         if round_ >= 3:
             out.append((time.perf_counter() - begin) / len(tokens))
         parser.finish()
     return out
+
+
+def streaming(fmt: tg.Format, vocabulary: tg.Vocabulary, text: str, repeats: int) -> Timings:
+    """Per token of a text that is fed as the text of each token, as a server's parser gets it."""
+    tools = Tools.parse(Request(Random(1), 1).tools)
+    pieces = [vocabulary.token_bytes(token).decode() for token in vocabulary.encode(text)]
+    out = Timings()
+    for round_ in range(repeats + 3):
+        feed = fmt.parser(tools).feed
+        begin = time.perf_counter()
+        for piece in pieces:
+            feed(piece)
+        if round_ >= 3:
+            out.append((time.perf_counter() - begin) / len(pieces))
+    return out
+
+
+def at_once(fmt: tg.Format, text: str, repeats: int) -> Timings:
+    """Seconds to parse a whole text."""
+    out = Timings()
+    for _ in range(repeats + 1):
+        begin = time.perf_counter()
+        fmt.parse(text)
+        out.append(time.perf_counter() - begin)
+    return out[1:]
 
 
 def imports(repeats: int) -> Timings:
@@ -185,12 +215,23 @@ def rows(fmt: tg.Format, vocabulary: tg.Vocabulary, repeats: int) -> Iterator[tu
     prose = "The weather in Paris is fine today, and it will stay so. "
     name = Request(Random(1), 1).tools[-1]["function"]["name"]
     call, end = f'<|tool_call>call:{name}{{note:<|"|>', '<|"|>}<tool_call|>'
-    texts = {"content": prose * 150, "a long string": call + prose * 150 + end, "a short call": call + "Paris" + end}
+    mixed = f'<|tool_call>call:{name}{{a:1,b:true,c:[<|"|>x<|"|>,3],d:{{e:null,f:-1.5}}}}<tool_call|>'
+    texts = {
+        "content": prose * 150,
+        "a long string": call + prose * 150 + end,
+        "a short call": call + "Paris" + end,
+        "a call of many kinds": mixed,
+    }
     for what, text in texts.items():
         times = repeats if len(text) < 200 else max(repeats // 6, 3)
         yield f"parse {what}: a token, one by one", parsing(fmt, vocabulary, text, times), 1e6, "us", "< 2"
         timed = parsing(fmt, vocabulary, text, times, together=16)
         yield f"parse {what}: a token, 16 together", timed, 1e6, "us", "< 2"
+        yield f"parse {what}: a token, as text", streaming(fmt, vocabulary, text, times), 1e6, "us", "< 2"
+    short = parsing(fmt, vocabulary, texts["a short call"], repeats, begun=False)
+    yield "parse a short call: a token, the parser's making included", short, 1e6, "us", ""
+    for what, text in {"content": prose * 18_000, "one string": call + prose * 18_000 + end}.items():
+        yield f"parse 1 MB of {what} at once", at_once(fmt, text, 5), 1e3, "ms", "< 50"
     yield "import twingram", imports(5), 1e3, "ms", "< 500"
 
 
