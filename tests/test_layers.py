@@ -117,6 +117,13 @@ def test_no_import_cycles() -> None:
         visit(module, ())
 
 
+@pytest.mark.parametrize("base", [ENGINE, BINDINGS], ids=lambda path: path.name)
+def test_every_folder_is_a_package(base: Path) -> None:
+    """Tools that read the sources (documentation, type checkers) do not find modules in a folder without this file."""
+    folders = {path.parent for path in modules(base)}
+    assert [folder for folder in sorted(folders) if not (folder / "__init__.py").is_file()] == []
+
+
 @ENGINE_MODULES
 def test_no_vendor_or_model_is_named(path: Path) -> None:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
