@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from ..automaton.capture import recorder, same
@@ -91,13 +92,16 @@ class Compiler:
         *,
         tagged: bool = True,
         declared: Declared | None = None,
+        base: Compiler | None = None,
     ) -> None:
-        """`declared`: what the tools declare, for the conditions of the grammar; without it they read nothing."""
+        """`declared`: what the tools declare, for the conditions of the grammar. `base`: a settled compiler of the same,
+        with the same `ending`, that knows of no tools: rules that reach no condition are taken from it."""
         self.grammar, self.alphabet, self.reading, self.tagged = grammar, alphabet, reading, tagged
         self.declared = declared
         self.ending = EMPTY  # what follows the turn, where something does
         self.definitions = Definitions()
         self._cyclic = cyclic_rules(grammar)
+        self._base, self._conditional = base, conditional_rules(grammar) if base is not None else frozenset[str]()
         self._rules: dict[tuple[str, str | None], Expr] = {}  # (rule, inherited text role)
         self.kept: dict[Hashable, Any] = {}  # what others build from the rules, once: turns, spellings of values
 
@@ -122,6 +126,10 @@ class Compiler:
         if not self._reads(rule):
             return NOTHING
         inherited = text_role if rule.role is None else None
+        if self._base is not None and not holes and name not in self._conditional:
+            found = self._base.compiled(name, inherited)
+            if found is not None:
+                return found
         if holes:  # holes stand where a cycle would close, so this ends
             return self._body(rule, holes, inherited)
         if name not in self._cyclic:
@@ -133,6 +141,12 @@ class Compiler:
             self.definitions.bodies[name] = NOTHING  # marks it as begun; replaced before anyone unfolds it
             self.definitions.bodies[name] = self._body(rule, _NO_HOLES, None)
         return reference(self.definitions, name)
+
+    def compiled(self, name: str, text_role: str | None) -> Expr | None:
+        """The expression of a rule that has been compiled already."""
+        if name in self._cyclic:
+            return reference(self.definitions, name) if name in self.definitions.bodies else None
+        return self._rules.get((name, text_role))
 
     def _reads(self, rule: Rule) -> bool:
         if rule.on_request:
@@ -368,12 +382,42 @@ def names_in(node: Node) -> list[Use]:
     return []
 
 
-def cyclic_rules(grammar: Grammar) -> frozenset[str]:
-    """The rules that can reach themselves."""
-    edges = {
+@lru_cache(maxsize=32)
+def conditional_rules(grammar: Grammar) -> frozenset[str]:
+    """The rules from which a condition can be reached."""
+    edges, found = _edges(grammar), set[str]()
+    more = {name for name, rule in grammar.rules.items() if any(_conditions(b.node) for b in rule.choice.branches)}
+    while more:
+        found |= more
+        more = {name for name, below in edges.items() if name not in found and below & found}
+    return frozenset(found)
+
+
+def _conditions(node: Node) -> bool:
+    match node:
+        case Condition():
+            return True
+        case Group(parts=parts):
+            return any(map(_conditions, parts))
+        case Choice(branches=branches):
+            return any(_conditions(branch.node) for branch in branches)
+        case Loop(node=inner):
+            return _conditions(inner)
+    return False
+
+
+def _edges(grammar: Grammar) -> dict[str, set[str]]:
+    """For each rule those that it names."""
+    return {
         name: {use.name for branch in rule.choice.branches for use in names_in(branch.node)} & set(grammar.rules)
         for name, rule in grammar.rules.items()
     }
+
+
+@lru_cache(maxsize=32)
+def cyclic_rules(grammar: Grammar) -> frozenset[str]:
+    """The rules that can reach themselves."""
+    edges = _edges(grammar)
     reach = {name: set(below) for name, below in edges.items()}
     changed = True
     while changed:
