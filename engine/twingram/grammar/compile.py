@@ -94,8 +94,8 @@ class Compiler:
         declared: Declared | None = None,
         base: Compiler | None = None,
     ) -> None:
-        """`declared`: what the tools declare, for the conditions of the grammar. `base`: a settled compiler of the same,
-        with the same `ending`, that knows of no tools: rules that reach no condition are taken from it."""
+        """`declared`: what the tools declare, for the conditions of the grammar. `base`: a settled compiler of the
+        same, with the same `ending`, that knows of no tools: rules that reach no condition are taken from it."""
         self.grammar, self.alphabet, self.reading, self.tagged = grammar, alphabet, reading, tagged
         self.declared = declared
         self.ending = EMPTY  # what follows the turn, where something does
