@@ -413,7 +413,7 @@ WRAPPERS: dict[str, Callable[[Any], Any]] = {
 def test_schemas_nested_too_deeply(name: str, wrapper: str) -> None:
     for depth in (300, 1500, DEEP):
         schema = {"type": "object", "properties": {"a": _nested(WRAPPERS[wrapper], depth)}, "required": ["a"]}
-        with pytest.raises(tg.LimitExceeded, match="schema_depth = (?:200|120)"):
+        with pytest.raises(tg.LimitExceeded, match=r"schema_depth = (?:200|120)"):
             constrain(name, [tool(schema)])
         assert loaded(name).parse("hello", tools=[tool(schema)]).content == "hello"
     constrain(name, [tool({"type": "object", "properties": {"a": _nested(WRAPPERS[wrapper], 50)}})])
@@ -492,3 +492,15 @@ def test_errors_name_no_roles() -> None:
             for strict in (True, False):
                 for error in fmt.parse(text, strict=strict).errors:
                     assert not re.search("silent|padding|dropped|bare|_", error.reason)
+
+
+def test_what_is_said_can_be_printed() -> None:
+    """Half a surrogate pair in a name comes back in an error and in a report, as text that can be encoded."""
+    half = {"type": "object", "properties": {"a\ud800'": {"type": "string"}}, "required": ["a\ud800'"]}
+    with pytest.raises(tg.SchemaError) as caught:
+        constrain("gemma4", [tool(half)])
+    assert "\\ud800" in str(caught.value)
+    str(caught.value).encode()
+    optional = {"type": "object", "properties": {"a\ud800": {"type": "string"}, "b": {}}}
+    for found in constrain("gemma4", [tool(optional)]).report():
+        f"{found.path} {found.keyword} {found.reason}".encode()

@@ -140,4 +140,5 @@ def step(name: str) -> str:
     """One step of a JSON path: `.name`, or `['a name']` where the dot would not do."""
     if name.replace("$", "_").replace("-", "_").isidentifier():
         return "." + name
-    return "['" + name.replace("\\", "\\\\").replace("'", "\\'") + "']"
+    shown = name.encode("utf-8", "backslashreplace").decode()  # a path is printed: half a surrogate pair cannot be
+    return "['" + shown.replace("\\", "\\\\").replace("'", "\\'") + "']"
