@@ -31,7 +31,7 @@ from ..automaton.recursion import Reference
 from ..automaton.rows import Rows
 from ..errors import ExportError
 from ..schema.readings import read_as
-from .regular import regular
+from .regular import Counts, regular
 from .terms import NONE, NULL, Either, Name, Row, Term, Text, Times, Token, either, row, times, walk
 
 __all__ = ["Grammar", "lowered"]
@@ -63,6 +63,7 @@ class _Lowering:
         self.rules: dict[str, Term] = {}
         self._names: dict[object, Name] = {}  # expression or other origin -> its rule
         self._todo: list[tuple[Name, Expr]] = []
+        self._counts: Counts = {}
         self._count = 0
 
     def run(self) -> None:
@@ -134,7 +135,7 @@ class _Lowering:
             clear = difference(expr.dfa, read_as(expr.kinds)) if isinstance(expr, NotJson) else expr.dfa
             return regular(clear, 0, INFINITE, self._rule_of, most=self.most)
         if isinstance(expr, Counted):
-            return regular(expr.dfa, expr.low, expr.high, self._rule_of, most=self.most)
+            return regular(expr.dfa, expr.low, expr.high, self._rule_of, most=self.most, known=self._counts)
         if isinstance(expr, (Later, Meet)):
             return self.term(expr.made())
         if isinstance(expr, Reference):

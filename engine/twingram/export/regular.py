@@ -23,10 +23,12 @@ from ..errors import ExportError
 from .letters import letters
 from .terms import NONE, NULL, Name, Term, either, row, size_of, times
 
-__all__ = ["Rules", "regular"]
+__all__ = ["Counts", "Rules", "regular"]
 
 Rules: TypeAlias = "Callable[[object], tuple[Name, Callable[[Term], None]]]"
 """A name for a new rule of this origin, and what takes its body."""
+
+Counts: TypeAlias = "dict[tuple[Dfa, int, int, int], Name]"  # automaton, state, what is left of the bounds -> rule
 
 _GROWTH = 60  # a state is taken out if the terms grow by no more parts than that
 _WIDEST = 150  # parts of a term between two states
@@ -35,13 +37,13 @@ _START, _END = 0, -1
 Arcs: TypeAlias = "dict[int, dict[int, Term]]"  # state -> state -> what is read on the way
 
 
-def regular(dfa: Dfa, low: int, high: int, rules: Rules, *, most: int) -> Term:
-    """The texts of `dfa` with `low` to `high` characters."""
+def regular(dfa: Dfa, low: int, high: int, rules: Rules, *, most: int, known: Counts | None = None) -> Term:
+    """The texts of `dfa` with `low` to `high` characters. `known`: counted rules made so far, which are shared."""
     if not dfa.start:
         return NONE
     if low <= 0 and high >= INFINITE:
         return _term(_reduced(dfa), rules)
-    return _counted(dfa, low, high, rules, most)
+    return _counted(dfa, low, high, rules, most, {} if known is None else known)
 
 
 def _open(dfa: Dfa) -> Arcs:
@@ -128,7 +130,7 @@ class _Graph:
 # -- counts ------------------------------------------------------------------------------------------------------------
 
 
-def _counted(dfa: Dfa, low: int, high: int, rules: Rules, most: int) -> Term:
+def _counted(dfa: Dfa, low: int, high: int, rules: Rules, most: int, known: Counts) -> Term:
     """Bounds: what lies between two states that complete a character counts as one."""
     boundary = dfa.boundary
     graph = _Graph(_open(dfa))
@@ -139,43 +141,38 @@ def _counted(dfa: Dfa, low: int, high: int, rules: Rules, most: int) -> Term:
     if left or any(not boundary[to] for state in arcs if state != _START for to in arcs[state]):
         raise ExportError("the characters of a text cannot be counted", "it has escapes of its own")
     ends = {state for state, after in graph.arcs.items() if _END in after}
-    return _Count(arcs, ends, low, high, rules, most).term(start, 0)
+    return _Count(dfa, arcs, ends, rules, most, known).term(start, low, high)
 
 
 class _Count:
-    """A state and the number of characters that led there make a rule."""
+    """A state and what is left of the bounds make a rule: texts of one automaton share them, whatever their bounds."""
 
-    def __init__(self, arcs: Arcs, ends: set[int], low: int, high: int, rules: Rules, most: int) -> None:
-        self.arcs, self.ends, self.low, self.high = arcs, ends, low, high
-        self.rules, self.most = rules, most
-        self.cap = low if high >= INFINITE else high  # counts from there on are alike, if there is no upper bound
-        self.names: dict[tuple[int, int], tuple[Name, Callable[[Term], None]]] = {}
-        self.todo: list[tuple[int, int]] = []
+    def __init__(self, dfa: Dfa, arcs: Arcs, ends: set[int], rules: Rules, most: int, known: Counts) -> None:
+        self.dfa, self.arcs, self.ends = dfa, arcs, ends
+        self.rules, self.most, self.known = rules, most, known
+        self.todo: list[tuple[int, int, int, Callable[[Term], None]]] = []
 
-    def term(self, state: int, count: int) -> Term:
-        first = self._at(state, count)
-        done = 0
-        while done < len(self.todo):
-            at = self.todo[done]
-            done += 1
-            if done > self.most:
-                raise ExportError(f"a text of a pattern and {self.low} to {self.high} characters", "too many rules")
-            self.names[at][1](self._body(*at))
+    def term(self, state: int, low: int, high: int) -> Term:
+        first = self._at(state, low, high)
+        for done, (at, least, most, give) in enumerate(self.todo):  # grows
+            if done >= self.most:
+                raise ExportError(f"a text of a pattern and {low} to {high} characters", "too many rules")
+            give(self._body(at, least, most))
         return first
 
-    def _at(self, state: int, count: int) -> Term:
+    def _at(self, state: int, low: int, high: int) -> Term:
         loop = self.arcs[state].get(state)
         if loop is not None and len(self.arcs[state]) == 1 and state in self.ends:
-            high = self.high if self.high >= INFINITE else self.high - count
-            return times(loop, max(0, self.low - count), high)
-        if (state, count) not in self.names:
-            self.names[state, count] = self.rules((state, count))
-            self.todo.append((state, count))
-        return self.names[state, count][0]
+            return times(loop, low, high)
+        key = (self.dfa, state, low, high)
+        if key not in self.known:
+            self.known[key], give = self.rules(key)
+            self.todo.append((state, low, high, give))
+        return self.known[key]
 
-    def _body(self, state: int, count: int) -> Term:
-        ways: list[Term] = [NULL] if state in self.ends and count >= self.low else []
-        if count < self.high:
-            after = min(count + 1, self.cap) if self.high >= INFINITE else count + 1
-            ways += [row(term, self._at(to, after)) for to, term in self.arcs[state].items()]
+    def _body(self, state: int, low: int, high: int) -> Term:
+        ways: list[Term] = [NULL] if state in self.ends and not low else []
+        if high:
+            least, most = max(0, low - 1), high if high >= INFINITE else high - 1
+            ways += [row(term, self._at(to, least, most)) for to, term in self.arcs[state].items()]
         return either(ways)
