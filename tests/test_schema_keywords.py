@@ -275,3 +275,13 @@ def test_many_patterns_at_one_place() -> None:
         tg.load_format("gemma4").constraint(
             tools, "required", vocabulary=tg.Vocabulary.embedded(), on_unsupported="error"
         )
+
+
+def test_numbers_that_are_texts_are_reported() -> None:
+    """Text without delimiters: a number that is too large for a double would be read as a text, and is not written."""
+    schema = {"type": "object", "required": ["a"], "properties": {"a": {"type": ["string", "number"]}}}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    for name, narrowed in (("atem", True), ("gemma4", False)):
+        constraint = tg.load_format(name).constraint(tools, "required", vocabulary=tg.Vocabulary.embedded())
+        found = [each for each in constraint.report() if each.path == "$.properties.a" and each.status == "narrowed"]
+        assert any("too large for a double" in each.reason for each in found) is narrowed

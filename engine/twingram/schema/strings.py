@@ -75,14 +75,17 @@ class Narrowed(NamedTuple):
 
 def strings(branch: Branch, forms: Forms, read: Types, rest: Context) -> Expr | Refusal:
     """The strings of a branch."""
-    if all(schema.keys() <= UNRESTRICTED for schema, _ in branch):
+    free = all(schema.keys() <= UNRESTRICTED for schema, _ in branch)
+    if free and "number" in forms.others(read):
+        rest.report.narrow(branch[0].path, "type", "a number too large for a double is a text, and is not written")
+    if free:
         return forms.free_text(read)
     containers = forms.others(read) & {"array", "object"}
     if containers:
         inner = _beside(containers, branch, forms, read, rest)
     else:
-        free = Narrowed((forms.body(read),), 0, INFINITE)
-        inner = narrowed_by(branch, free, forms.string.table, rest).expr(rest.limits)
+        whole = Narrowed((forms.body(read),), 0, INFINITE)
+        inner = narrowed_by(branch, whole, forms.string.table, rest).expr(rest.limits)
     if inner is NOTHING:
         return Refusal(branch[0].path, _blamed(branch), "no text that can be written satisfies this")
     return seq(forms.string.before, inner, forms.string.after)
