@@ -43,7 +43,7 @@ class Format:
         return compile_arguments(schema, self.shape, tool="f", options=SchemaOptions(**options))
 
     def machine(self, compiled: CompiledSchema) -> Machine:
-        return Machine(compiled.expr, widths=self.alphabet.widths)
+        return Machine(compiled.expr, widths=self.alphabet.widths, ordered=False)
 
     def symbols(self, text: str) -> list[int]:
         numbers = {marker: 256 + k for k, marker in enumerate(self.grammar.markers)}

@@ -125,10 +125,16 @@ class Sampler:
 
     def _downhill(self, session: Session, allowed: NDArray[np.int32]) -> int:
         """A token after which the end is nearest; any of those that are equally good."""
-        candidates = allowed
         if len(allowed) > _WIDE:
             steering = allowed[self._steering[allowed]]
-            candidates = steering if len(steering) else allowed[:_WIDE]
+            nearest, best = self._nearest(session, steering if len(steering) else allowed[:_WIDE])
+            if best and nearest < session.min_tokens_to_end():
+                return self._random.choice(best)
+        _, best = self._nearest(session, allowed)  # the way on begins with no literal of the format
+        return self._random.choice(best) if best else self._any(allowed)
+
+    def _nearest(self, session: Session, candidates: NDArray[np.int32]) -> tuple[int, list[int]]:
+        """The least distance from the end that a candidate leads to, and the candidates that do."""
         probe = session.fork()
         nearest = -1
         best: list[int] = []
@@ -143,7 +149,7 @@ class Sampler:
                 nearest, best = distance, [token]
             elif distance == nearest:
                 best.append(token)
-        return self._random.choice(best) if best else self._any(candidates)
+        return nearest, best
 
     def _stop(self, session: Session) -> int | None:
         """A stop token that is allowed here, if the format has any."""

@@ -99,7 +99,11 @@ def _beside(containers: frozenset[str], branch: Branch, forms: Forms, read: Type
         if found.low:
             found = found.also(pattern_dfa(f"[^]{{{found.low}}}", spelling=table, limits=limits), limits=limits)
         return not_json(product(found.dfas, limits), arrays="array" in containers, objects="object" in containers)
-    if sample((*found.dfas, read_as(containers)), found.low, found.high, limits=limits) is not None:
+    try:
+        overlap = sample((*found.dfas, read_as(containers)), found.low, found.high, limits=limits) is not None
+    except LimitExceeded:  # not known
+        overlap = True
+    if overlap:
         reason = "a text made of nothing but JSON lexemes is not written as a string, even where it is no JSON"
         rest.report.narrow(branch[0].path, "type", reason)
     return narrowed_by(branch, Narrowed((forms.body(read),), 0, INFINITE), table, rest).expr(limits)
