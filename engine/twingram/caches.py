@@ -9,7 +9,8 @@ done over and over, and the results are the same.
     twingram.cache_usage()                  # bytes, about
 
 Not counted: vocabularies and their tries, grammars, and whatever callers hold: constraints without their states,
-sessions, parsers.
+sessions, parsers; and tables of small things that are bounded by their number, some 25 MB when all are full: the last
+64 parsers' automata without their states, what is known of the lengths of automata, sets of characters.
 Invariant: caches that can be emptied hold at most the budget and an eighth of it (at least `SLACK` bytes) more. A cache
 that nothing else refers to is gone from here too.
 Cost: an addition and a comparison for each thing that is added; counting all of them when the budget is reached, which
