@@ -22,6 +22,7 @@ WEATHER = {
                    "unit": {"enum": ["C", "F"]}, "tags": {"type": "array", "items": {"type": "string"}}},
 }  # fmt: skip
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": WEATHER}}]
+MARKERS = ("<|tool_call>", "<tool_call|>", '<|"|>')
 PROMPT = "<|turn>user\nHow is the weather in Paris?<turn|>\n<|turn>model\n"
 
 
@@ -75,13 +76,13 @@ def test_the_real_model_writes_valid_calls(how: str, temperature: float, llm: An
     tokens: list[int] = []
     for token in llm.generate(vocabulary.encode(PROMPT), **options):
         tokens.append(token)
-        if token in made.binding.stops or len(tokens) > 200:
+        if token in made.binding.stops or len(tokens) > 60:  # the grammar knows no budget: what it wrote so far
             break
-    special = [token for token in tokens if vocabulary.is_special(token)]
-    if how == "processor" or set(special) <= {48, 49, 52, 106, 1, 50}:
+    markers = {token for token in tokens if vocabulary.is_special(token)}
+    if how == "processor" or markers <= {*made.binding.stops, *map(vocabulary.special_tokens.get, MARKERS)}:
         assert made.session().accept_tokens(tokens) == len(tokens)
     message = tg.load_format("gemma4").parse(tokens, TOOLS, vocabulary=vocabulary)
-    if len(tokens) <= 200:
+    if how == "processor" or tokens[-1] in made.binding.stops:
         (call,) = message.calls
         jsonschema.validate(call.value, WEATHER)
 
