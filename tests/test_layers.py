@@ -42,7 +42,7 @@ NAMES = re.compile(
 # other engines that a constraint can be exported to.
 API_NAMES = re.compile(
     r"\bto_openai\b|\bopenai_chunks\b|--openai\b|\.openai\b|\bopenai\.py\b|\bsession/openai\b"
-    r"|\"xgrammar\"|\"llguidance\""
+    r"|\"xgrammar\"|\"llguidance\"|%llguidance\b"
 )
 
 
