@@ -78,6 +78,7 @@ class Outcome:
     judging: float = 0.0  # seconds of all instances together
     memory: int = 0
     size: int = 0  # of the schema as JSON
+    tested: bool = False  # whether there are instances
     hollow: bool = False  # no instance is a valid object, so that nothing is lost if it is refused
 
     @property
@@ -133,8 +134,8 @@ def vocabulary_of(name: str) -> tg.Vocabulary:
 
 def judge(row: Row, name: str) -> Outcome:
     """Compile a row and run its instances."""
-    out = Outcome(row.set, row.id, name, size=len(json.dumps(row.schema)))
-    out.hollow = bool(row.tests) and not any(label and isinstance(data, dict) for data, label in row.tests)
+    out = Outcome(row.set, row.id, name, size=len(json.dumps(row.schema)), tested=bool(row.tests))
+    out.hollow = not any(label and isinstance(data, dict) for data, label in row.tests)
     tools = [{"type": "function", "function": {"name": "f", "parameters": row.schema}}]
     begin = time.process_time()
     try:
@@ -252,8 +253,8 @@ def _work(numbered: tuple[int, Row], peers: Sequence[str] = ()) -> tuple[int, li
 
 def judge_by_peer(row: Row, name: str) -> Outcome:
     """What another engine makes of a row in plain JSON."""
-    out = Outcome(row.set, row.id, name)
-    out.hollow = bool(row.tests) and not any(label and isinstance(data, dict) for data, label in row.tests)
+    out = Outcome(row.set, row.id, name, tested=bool(row.tests))
+    out.hollow = not any(label and isinstance(data, dict) for data, label in row.tests)
     agreed = [
         (_integral(data), label) for at, (data, label) in enumerate(row.tests)
         if isinstance(data, dict) and _verdict(row, at) is label
@@ -318,7 +319,7 @@ def comparison(outcomes: Sequence[Outcome]) -> str:
     lines = ["| set | engine | compiled | valid accepted | invalid rejected |", "|---|---|---|---|---|"]
     for name in dict.fromkeys(o.set for o in outcomes):
         for engine in dict.fromkeys(o.format for o in outcomes if o.set == name):
-            some = [o for o in outcomes if (o.set, o.format) == (name, engine) and not o.hollow]
+            some = [o for o in outcomes if (o.set, o.format) == (name, engine) and not (o.hollow and o.tested)]
             counts: Counter[str] = sum((o.counts for o in some), Counter())
             lines.append(
                 f"| {name} | {engine} | {_share(sum(not o.refused for o in some), len(some))} "
