@@ -225,13 +225,13 @@ class BatchGrammarMatcher:
 
     @staticmethod
     def batch_accept_token(
-        matchers: Sequence[GrammarMatcher], tokens: Sequence[int], debug_print: bool = False
+        matchers: Sequence[GrammarMatcher], tokens: Sequence[int], debug_print: bool = False  # noqa: ARG004 - as there
     ) -> list[bool]:
         return [matcher.accept_token(token) for matcher, token in zip(matchers, tokens, strict=True)]
 
     @staticmethod
     def batch_accept_string(
-        matchers: Sequence[GrammarMatcher], strings: Sequence[str | bytes], debug_print: bool = False
+        matchers: Sequence[GrammarMatcher], strings: Sequence[str | bytes], debug_print: bool = False  # noqa: ARG004
     ) -> list[bool]:
         return [matcher.accept_string(text) for matcher, text in zip(matchers, strings, strict=True)]
 
@@ -272,7 +272,7 @@ def apply_token_bitmask_inplace(
     *,
     vocab_size: int | None = None,
     indices: Sequence[int] | None = None,
-    backend: str = "auto",
+    backend: str = "auto",  # noqa: ARG001 - one way suffices
 ) -> None:
     """Minus infinity where a bit is 0, on the device of both. Scores past the mask, or past `vocab_size`, are left."""
     torch: Any = import_module("torch")
