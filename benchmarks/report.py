@@ -153,7 +153,8 @@ def vocabulary_tables(data: Mapping[str, Any]) -> Iterator[str]:
         for name, cell in cells.items():
             times = [number(cell[key] * SECOND, MS) for key in ("first", "call")]
             rows.append([fmt, name, f"{cell['load']:.2f}", *times, *(number(cell[k], MIB) for k in _BYTES)])
-    head = ["format", "engine", "load, s", "first request and mask, ms", "its call, ms", "loaded, MiB", "after a call, MiB"]
+    named = ["load, s", "first request and mask, ms", "its call, ms"]
+    head = ["format", "engine", *named, "loaded, MiB", "after a call, MiB"]
     yield table(head, rows) + "\n"
     for fmt, cells in data.items():
         held = cells["twingram, from the cache"].get("a constraint of 20 tools")
