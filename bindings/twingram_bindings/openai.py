@@ -146,7 +146,7 @@ class _Stream:
 
     def _begin(self, delta: tg.Delta) -> Iterator[ResponseStreamEvent]:
         self._open, self._pieces = delta, []
-        prefix = {tg.Content: "msg", tg.Reasoning: "rs"}.get(type(delta), "fc")  # type: ignore[call-overload]
+        prefix = {tg.Content: "msg", tg.Reasoning: "rs"}.get(type(delta), "fc")
         self._item_id = _id(prefix)
         yield ResponseOutputItemAddedEvent(
             item=self._item("in_progress"), type="response.output_item.added", **self._at()
@@ -161,8 +161,9 @@ class _Stream:
             return
         text = "".join(self._pieces)
         if isinstance(self._open, tg.CallStart):
+            place = {**self._place(), "name": self._open.name}  # not in every release of the package
             yield ResponseFunctionCallArgumentsDoneEvent(
-                arguments=text, name=self._open.name, type="response.function_call_arguments.done", **self._place()
+                arguments=text, type="response.function_call_arguments.done", **place
             )
         elif isinstance(self._open, tg.Reasoning):
             yield ResponseReasoningTextDoneEvent(
@@ -213,10 +214,10 @@ def _response(response_id: str, model: str, items: list[_Item], fields: dict[str
     cut = any(isinstance(item, ResponseFunctionToolCall) and item.status == "incomplete" for item in items)
     status = "in_progress" if not done else "incomplete" if cut else "completed"
     given: dict[str, Any] = {
-        "created_at": time.time(), "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
+        "status": status, "created_at": time.time(), "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
         "incomplete_details": IncompleteDetails(reason="max_output_tokens") if done and cut else None, **fields,
     }  # fmt: skip
-    return Response(id=response_id, model=model, object="response", output=list(items), status=status, **given)
+    return Response(id=response_id, model=model, object="response", output=list(items), **given)
 
 
 def _part(text: str) -> ResponseOutputText:
