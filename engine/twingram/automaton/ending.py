@@ -9,10 +9,10 @@ Cost: a walk along the spine, once for each place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from .choice import Alt
+from .choice import Alt, Words
 from .expression import EMPTY, Expr, Head, Mark, Seq, seq
 from .interning import intern
 from .tags import Tag, TagKind, close_tag
@@ -39,8 +39,8 @@ def scopes(tail: Expr, last: Tag | None = None) -> Scopes:
     at = tail
     while True:
         part, after = (at.head, at.tail) if isinstance(at, Seq) else (at, EMPTY)
-        if isinstance(part, Alt):
-            way = next((item for item in part.items if _closes(item)), None)
+        if isinstance(part, (Alt, Words)):
+            way = next((item for item in _ways(part) if _closes(item)), None)
             if way is not None:
                 at = seq(way, after)
                 continue
@@ -60,6 +60,11 @@ def scopes(tail: Expr, last: Tag | None = None) -> Scopes:
         at = after
 
 
+def _ways(part: Alt | Words) -> Iterable[Expr]:
+    """What may follow from here, where readings part."""
+    return part.items if isinstance(part, Alt) else (tail for _, tail in part.entries[part.low : part.high])
+
+
 def _closes(expr: Expr) -> bool:
     """Whether a role that is open before ends in this row."""
     begun: list[str] = []
@@ -72,7 +77,7 @@ def _closes(expr: Expr) -> bool:
             if part.tag.role not in begun:
                 return True
             begun.remove(part.tag.role)
-        elif isinstance(part, Alt) and any(map(_closes, part.items)):
+        elif isinstance(part, (Alt, Words)) and any(map(_closes, _ways(part))):
             return True
         if not isinstance(at, Seq):
             return False
