@@ -1,8 +1,8 @@
 """Does every alternative of the grammars matter? `python scripts/alternatives.py [FORMAT ...]`
 
 Takes out each alternative and each optional part of a grammar, one at a time, and reads the table of deviations, the
-cases from bug reports and the broken turns of the tests with what is left. An alternative whose loss changes none of the
-right answers survives: it is printed, and the status is 1. A test for it is missing, or it is not needed.
+cases from bug reports and the broken turns of the tests with what is left. An alternative whose loss changes none of
+the right answers survives: it is printed, and the status is 1. A test for it is missing, or it is not needed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import twingram as tg
 from tests.deviations import ROWS, TOOLS
-from tests.test_alternatives import TURNS
 from tests.test_broken import READINGS
 from tests.test_deviations import MARKERS, told
 from tests.walks import call_ids
@@ -101,9 +100,6 @@ def checks_of(name: str) -> Iterator[Check]:
             for one, other in MARKERS.items() if name == "functiongemma" else ():
                 text = text.replace(one, other)
             yield _parse(text, tools=TOOLS, **row.options)
-    for format_name, text, options in TURNS:
-        if format_name == name:
-            yield _parse(text, **{"tools": TOOLS, **options})
     for format_name, text, _ in READINGS.values():
         if format_name == name:
             yield _parse(text, tools=TOOLS)
