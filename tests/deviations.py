@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["PEERS", "ROWS", "TOOLS", "Row"]
+__all__ = ["PEERS", "ROWS", "TOOLS", "Row", "tool"]
 
 PEERS = ("vLLM", "SGLang", "ExecuTorch", "Ollama", "transformers")
 
@@ -28,14 +28,14 @@ class Row:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def _tool(name: str, **properties: Any) -> dict[str, Any]:
+def tool(name: str, **properties: Any) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": properties}}}
 
 
 _TEXT, _INTEGER = {"type": "string"}, {"type": "integer"}
 TOOLS = [
-    _tool("f", a=_TEXT, b=_INTEGER, c={"type": ["string", "null"]}, o={"type": "object"}, l={"type": "array"}),
-    _tool("read", filePath=_TEXT, limit=_INTEGER),
+    tool("f", a=_TEXT, b=_INTEGER, c={"type": ["string", "null"]}, o={"type": "object"}, l={"type": "array"}),
+    tool("read", filePath=_TEXT, limit=_INTEGER),
 ]
 
 _O, _C, _Q = "<|tool_call>", "<tool_call|>", '<|"|>'
@@ -112,6 +112,10 @@ _GEMMA = (
     _g("15", "raw text", f"{_O}call:f{{a:hello, {{w}}: x\ny,b:1}}{_C}", 'call f {"a": "hello, {w}: x\\ny", "b": 1}',
        "cut at the comma", "cut at the comma", "-", "call", "error"),
     _g("15", "opening delimiter missing", f"{_O}call:f{{a:rain, y{_Q},b:1}}{_C}", 'call f {"a": "rain, y", "b": 1}',
+       "-", "-", "-", "-", "-"),
+    _g("15", "raw text that is empty", f"{_O}call:f{{a:,c: ,b:1}}{_C}", 'call f {"a": "", "c": "", "b": 1}',
+       "-", "-", "-", "-", "-"),
+    _g("15", "raw text that is empty, at the end", f"{_O}call:f{{b:1,a:}}{_C}", 'call f {"b": 1, "a": ""}',
        "-", "-", "-", "-", "-"),
     _g("16", "a closer too many", f"{_O}call:f{{b:1}}{_C}{_C}", _ONE, "call", "stream: text", "call", "call", "text"),
     _g("17", "invented response", f"{_O}call:f{{b:1}}{_C}<|tool_response>response:f{{x:1}}<tool_response|>", _ONE,
