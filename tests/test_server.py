@@ -24,7 +24,7 @@ import twingram as tg
 openai = pytest.importorskip("openai", reason="the extra 'server' and the openai client are not installed")
 uvicorn = pytest.importorskip("uvicorn", reason="the extra 'server' is not installed")
 pytest.importorskip("prometheus_client", reason="the extra 'server' is not installed")
-httpx = pytest.importorskip("httpx", reason="the openai client is not installed")
+httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 
 from twingram_bindings.server import RandomBackend, Settings, create_app  # noqa: E402
 from twingram_bindings.server.stops import StopText  # noqa: E402

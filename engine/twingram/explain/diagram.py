@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import RequestError
 from ..grammar.canonical import canonical_rules
-from ..grammar.rules import ROLES, Choice, Grammar, Group, Literal, Loop, Node, Rule, Same, Use
+from ..grammar.rules import ROLES, Choice, Condition, Grammar, Group, Literal, Loop, Node, Rule, Same, Use
 
 __all__ = ["diagram"]
 
@@ -68,6 +68,8 @@ def _track(railroad: Any, node: Node, grammar: Grammar) -> Any:
             return railroad.Terminal(str(node)) if text else railroad.Skip()
         case Same(name=name):
             return railroad.NonTerminal(f"the same {name}")
+        case Condition(name=name, of_text=of_text):
+            return railroad.NonTerminal(f"declared {name}" + " of text" * of_text)
         case Use(name=name):
             return railroad.NonTerminal(name) if name in grammar.rules else _terminal(railroad, name, grammar)
         case Group(parts=parts):
