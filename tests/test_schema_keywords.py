@@ -289,16 +289,6 @@ def test_many_patterns_at_one_place() -> None:
         )
 
 
-def test_numbers_that_are_texts_are_reported() -> None:
-    """Text without delimiters: a number that is too large for a double would be read as a text, and is not written."""
-    schema = {"type": "object", "required": ["a"], "properties": {"a": {"type": ["string", "number"]}}}
-    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
-    for name, narrowed in (("atem", True), ("gemma4", False)):
-        constraint = tg.load_format(name).constraint(tools, "required", vocabulary=tg.Vocabulary.embedded())
-        found = [each for each in constraint.report() if each.path == "$.properties.a" and each.status == "narrowed"]
-        assert any("too large for a double" in each.reason for each in found) is narrowed
-
-
 def test_walks_end_where_a_free_key_may_stand() -> None:
     """Only one member leads to the end, and any other may be written before it."""
     tools = [{"name": "f", "inputSchema": of_x({"type": "integer"})}]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from .matcher import Later, OracleState, Piece, Word, choice, literal, optional, start
@@ -43,8 +44,14 @@ def _refused(_: str) -> NoReturn:
 
 
 def _float(text: str) -> float:
+    """Numbers count if they are surely finite, going by how many digits stand before the point and by the exponent."""
+    mantissa, _, exponent = text.lower().lstrip("-").partition("e")
+    digits, power = len(mantissa.partition(".")[0]), Decimal(exponent or 0)
+    large = 0 if power < 100 else 1 if power < 300 else 2
     value = float(text)
-    if value in (float("inf"), float("-inf")):
+    if digits > (200, 8, 1)[large] or power > 308 or abs(value) == float("inf"):
+        raise _NotJson
+    if power == 308 and not mantissa.startswith("0") and Decimal(mantissa) > Decimal("1.7976931348623157"):
         raise _NotJson
     return value
 
@@ -53,7 +60,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refused, parse_float=_float, parse_i
 
 
 def reads_as(text: str) -> str | None:
-    """The JSON type of a text, or None if it is not JSON. Numbers beyond all bounds are text."""
+    """The JSON type of a text, or None if it is not JSON. Numbers that may be too large are text."""
     try:
         value: Any = _DECODER.decode(text)
     except (ValueError, _NotJson, RecursionError):

@@ -6,7 +6,7 @@ containers nest; the leaf keeps the open ones as bits. From the first byte on th
 
 Invariant: what is text of the automaton stays text here; only where it may end differs, so that the automaton's masks
 serve. The automaton can go on from the end of a document with some byte that is no white space.
-Cost: a look-up and a shift a byte, as long as the text is the beginning of a document.
+Cost: a look-up and a shift a byte, as long as the text is the beginning of a document. Numbers are those of `finite`.
 
 Source: RFC 8259.
 """
@@ -19,13 +19,14 @@ from typing import NamedTuple, TypeAlias
 
 from .dfa import NEVER, Dfa
 from .expression import EMPTY, Expr, Head, Text, text
+from .finite import finite_dfa
 from .interning import intern
 
 __all__ = ["NotJson", "is_document", "not_json"]
 
 Reading: TypeAlias = "tuple[int, int]"  # place; open containers as bits below a leading one: 1 an object, 0 an array
 
-_SPACE, _DIGITS = b" \t\n\r", b"0123456789"
+_SPACE = b" \t\n\r"
 _FREE, _ARRAYS, _OBJECTS, _DONE, _AFTER, _VALUE, _FIRST, _KEY, _FIRST_KEY, _COLON = range(10)
 _NONE = 1  # no container is open
 
@@ -53,15 +54,10 @@ def _lexemes() -> _Lexemes:
         moves[body][0x5C] = place((b'"\\/bfnrt', body), (b"u", digits))
         return body
 
-    def again(*ways: tuple[bytes, int]) -> int:
-        return place((_DIGITS, len(moves)), *ways)
-
-    power = again()
-    exponent = (b"eE", place((_DIGITS, power), (b"+-", place((_DIGITS, power)))))
-    fraction = again(exponent)
-    tail = ((b".", place((_DIGITS, fraction))), exponent)
-    zero, whole = place(*tail), again(*tail)
-    starts = [(b"0", zero), (b"123456789", whole), (b"-", place((b"0", zero), (b"123456789", whole)))]
+    numbers, first = finite_dfa(), len(moves)
+    for row in numbers.rows:
+        place(*((bytes((byte,)), first + row[byte]) for byte in range(256) if row[byte]))
+    starts = [(bytes((byte,)), target) for byte, target in moves[first + numbers.start].items()]
     for word in (b"true", b"false", b"null"):
         target = _AFTER
         for letter in reversed(word[1:]):
@@ -73,7 +69,7 @@ def _lexemes() -> _Lexemes:
     key = string(_COLON)
     moves[_KEY][0x22] = moves[_FIRST_KEY][0x22] = key
     moves[_COLON][0x3A] = _VALUE
-    ends = frozenset({power, fraction, zero, whole})
+    ends = frozenset(first + state for state, end in enumerate(numbers.accept) if end)
     for number in ends:
         moves[number].update(dict.fromkeys(_SPACE, _AFTER))
     return _Lexemes(moves, ends)

@@ -3,11 +3,11 @@
 In: a set of JSON types. Out: a byte automaton of the texts that are read as a value of one of them rather than as a
 string: JSON texts, white space around them included.
 
-Scalars are exact but for size: a number too large for a double counts here, though it is read as text. Arrays and
-objects nest, which no finite automaton follows, so a superset stands in for them: rows of JSON lexemes in which
-neighbours fit. A string such as `[draft] hello` or `{name}` is not among them; `[1}` is, although it is no JSON. It
-serves where strings are restricted further; strings that are not are told from documents exactly (`notjson`).
-Cost: about a hundred states, built once for each set of types.
+Scalars are exact: numbers are those of `finite`, as the reader has it. Arrays and objects nest, which no finite
+automaton follows, so a superset stands in for them: rows of JSON lexemes in which neighbours fit. A string such as
+`[draft] hello` or `{name}` is not among them; `[1}` is, although it is no JSON. It serves where strings are restricted
+further; strings that are not are told from documents exactly (`notjson`).
+Cost: some hundred states, built once for each set of types.
 
 Source: RFC 8259.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..automaton.dfa import Dfa, from_draft, union
+from ..automaton.finite import FINITE
 from ..automaton.regex import terminal_dfa
 from ..automaton.runs import Draft, Row, merge_runs
 
@@ -25,7 +26,7 @@ __all__ = ["read_as"]
 _SPACED = r"[ \t\n\r]*(?:{})[ \t\n\r]*"
 _SCALARS = {
     "integer": r"-?(?:0|[1-9][0-9]*)",
-    "number": r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?",
+    "number": FINITE,
     "boolean": "true|false",
     "null": "null",
 }

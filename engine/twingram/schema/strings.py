@@ -76,8 +76,6 @@ class Narrowed(NamedTuple):
 def strings(branch: Branch, forms: Forms, read: Types, rest: Context) -> Expr | Refusal:
     """The strings of a branch."""
     free = all(schema.keys() <= UNRESTRICTED for schema, _ in branch)
-    if free and "number" in forms.others(read):
-        rest.report.narrow(branch[0].path, "type", "a number too large for a double is a text, and is not written")
     if free:
         return forms.free_text(read)
     containers = forms.others(read) & {"array", "object"}
@@ -95,7 +93,8 @@ def _beside(containers: frozenset[str], branch: Branch, forms: Forms, read: Type
     """The inside of strings that have no delimiters, where arrays or objects are admitted beside them."""
     table, limits = forms.string.table, rest.limits
     found = narrowed_by(branch, Narrowed((forms.clear(read),), 0, INFINITE), table, rest)
-    if found.low <= _SMALL and found.high >= INFINITE and all(schema.keys() <= _OPEN for schema, _ in branch):
+    open_ended = len(found.dfas) == 1 or all(schema.keys() <= _OPEN for schema, _ in branch)
+    if open_ended and found.low <= _SMALL and found.high >= INFINITE:
         if found.low:
             found = found.also(pattern_dfa(f"[^]{{{found.low}}}", spelling=table, limits=limits), limits=limits)
         return not_json(product(found.dfas, limits), arrays="array" in containers, objects="object" in containers)

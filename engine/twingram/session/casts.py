@@ -15,7 +15,8 @@ Strict forms, in which text stands for a type that is no string (outer white spa
     array, object   a JSON text of that type, handed on as written
 
 Invariants: digits are never read as a float and written back; what no form fits stays text; a value never holds NaN,
-an infinity or half a surrogate pair.
+an infinity or half a surrogate pair. Where raw text may be a number or a string, it is a number only if it is surely
+finite (`automaton.finite`), because that is what masks keep strings clear of.
 Cost: linear in the text. JSON is checked with a loop and an explicit stack, so depth costs no recursion.
 
 Source: RFC 8259 for JSON; the strict forms follow what tool servers agree on (docs/grammars.md).
@@ -25,7 +26,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from json.encoder import encode_basestring
+
+from ..automaton.finite import is_finite
 
 __all__ = ["Types", "cast_bare", "cast_raw", "cast_string", "document", "quote", "unescape", "unquote"]
 
@@ -81,7 +85,7 @@ def cast_raw(text: str, types: Types, depth: int, *, declared: bool = True) -> s
     if types is not None and "string" not in types:
         cast = _strict(text, types, depth)
         return quote(text) if cast is None else cast
-    read = document(text, depth)
+    read = document(text, depth, is_finite)
     if read is None:
         return quote(text)
     kind, written = read
@@ -206,11 +210,12 @@ _LEXEME = re.compile(
 _VALUE, _KEY, _CLOSE, _COMMA, _COLON, _END = 1, 2, 4, 8, 16, 32  # what may come next, as bits
 
 
-def document(text: str, depth: int) -> tuple[str, str] | None:
-    """Type and text (outer white space off) of a JSON text that nests at most `depth` deep; None if it is not one."""
+def document(text: str, depth: int, finite: Callable[[str], bool] = _finite) -> tuple[str, str] | None:
+    """Type and text (outer white space off) of a JSON text that nests at most `depth` deep, all of whose numbers are
+    `finite`; None if it is not one."""
     text = text.strip(JSON_SPACE)
     kind = _first_type(text)
-    if kind is None or not _valid(text, depth):
+    if kind is None or not _valid(text, depth, finite):
         return None
     if kind == "number" and _INTEGER.fullmatch(text):
         kind = "integer"
@@ -229,7 +234,7 @@ def _whole(found: re.Match[str]) -> str:
     return "\\ufffd" if len(found[0]) == 6 else found[0]
 
 
-def _valid(text: str, depth: int) -> bool:
+def _valid(text: str, depth: int, finite: Callable[[str], bool]) -> bool:
     closers: list[str] = []
     expected, at = _VALUE, 0
     while at < len(text):
@@ -255,7 +260,7 @@ def _valid(text: str, depth: int) -> bool:
         elif kind == "string" and expected & _KEY:
             expected = _COLON
         else:
-            if not expected & _VALUE or (kind == "number" and not _finite(found[kind])):
+            if not expected & _VALUE or (kind == "number" and not finite(found[kind])):
                 return False
             expected = _COMMA | _CLOSE if closers else _END
     return expected == _END
