@@ -17,12 +17,13 @@ Source: JSON Schema 2020-12 core, sections 8.2.3, 10.2 and 11.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from functools import cache
+from itertools import combinations, product
 from typing import Any
 
 from ..errors import LimitExceeded
 from ..limits import Limits
-from .apart import apart, contradicts
+from .apart import apart, contradicts, told_apart
 from .evaluated import closed_items, closed_properties
 from .keywords import COMBINING, KNOWN, UNKNOWN, Derived, unsupported
 from .negation import Options, negated, opposite
@@ -198,11 +199,17 @@ class Resolver:
     ) -> list[list[Branch]]:
         """For each option its alternatives without those of the options that it does not exclude by itself."""
         found, here = list(parts), self._beside
-        for index, part in enumerate(parts):
+        if told_apart(parts, here, self.direct):
+            return parts
+
+        @cache
+        def exclusive(one: int, other: int) -> bool:
+            pairs = product(parts[one], parts[other])
+            return all(apart((*here, *left), (*here, *right), self.direct) for left, right in pairs)
+
+        for index in range(len(parts)):
             for other, place in enumerate(places):
-                if other == index or all(
-                    apart((*here, *left), (*here, *right), self.direct) for left in part for right in parts[other]
-                ):
+                if other == index or exclusive(min(index, other), max(index, other)):
                     continue
                 away = self._away(place, followed, depth)
                 if away is None or len(away) * len(found[index]) > _MOST:
