@@ -1,8 +1,9 @@
 """Does every alternative of the grammars matter? `python scripts/alternatives.py [FORMAT ...]`
 
 Takes out each alternative and each optional part of a grammar, one at a time, and reads the table of deviations, the
-cases from bug reports and the broken turns of the tests with what is left. An alternative whose loss changes none of
-the right answers survives: it is printed, and the status is 1. A test for it is missing, or it is not needed.
+variants, the cases from bug reports and the broken turns of the tests with what is left; canonical turns and answers
+are also given to masks. An alternative whose loss changes none of the right answers survives: it is printed, and the
+status is 1, unless it is among `EQUAL`. A test for it is missing, or it is not needed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -19,10 +21,37 @@ import twingram as tg
 from tests.deviations import ROWS, TOOLS
 from tests.test_broken import READINGS
 from tests.test_deviations import MARKERS, told
-from tests.walks import call_ids
+from tests.variants import VARIANTS
+from tests.walks import call_ids, small
 from twingram.grammar.rules import Branch, Choice, Grammar, Group, Loop, Node
 
 Check = Callable[[tg.Format], object]
+
+# What other alternatives read as well, with the reason why it stands there all the same.
+EQUAL: dict[str, str] = {}
+
+_ANSWER = '{"a":[1,-2.5,true,false,null,"x",{}]}'
+_VALUES = {
+    "n": 1.5, "t": True, "f": False, "z": None, "l": [1, [True, False, None, {"k": "x"}]], "o": {"k": 1}, "s": "x",
+}  # fmt: skip
+_TYPES = {
+    "n": "number", "t": "boolean", "f": "boolean", "z": "null", "l": "array", "o": "object", "s": "string",
+}  # fmt: skip
+_SCHEMA = {"type": "object", "properties": {key: {"type": kind} for key, kind in _TYPES.items()}}
+_TOOL = {"type": "function", "function": {"name": "f", "parameters": _SCHEMA}}
+_CANONICAL = {
+    "gemma4": "<|channel>thought\nhm<channel|>Hi<|tool_call>call:f{n:1.5,t:true,f:false,z:null,l:[1,[true,false,null,"
+    '{k:<|"|>x<|"|>}]],o:{k:1},s:<|"|>x<|"|>}<tool_call|>',
+    "functiongemma": "Hi<start_function_call>call:f{n:1.5,t:true,f:false,z:null,l:[1,[true,false,null,"
+    "{k:<escape>x<escape>}]],o:{k:1},s:<escape>x<escape>}<end_function_call>",
+    "atem": " to=self<|message|>hm<|eom|><|start|>assistant to=f<|message|><atem:function_calls>\n"
+    '<atem:invoke name="f">\n' + "".join(
+        f'<atem:parameter name="{key}">{value if key == "s" else json.dumps(value, separators=(",", ":"))}'
+        "</atem:parameter>\n"
+        for key, value in _VALUES.items()
+    )
+    + "</atem:invoke>\n</atem:function_calls>",
+}
 
 
 def main(names: list[str]) -> int:
@@ -31,17 +60,19 @@ def main(names: list[str]) -> int:
         grammar = tg.load_format(name).grammar
         checks = list(checks_of(name))
         right = [check(tg.load_format(name)) for check in checks]
-        tried = survivors = 0
+        tried = survivors = equal = 0
         for what, changed in without_one(grammar):
             tried += 1
             at = next((at for at, check in enumerate(checks) if not _same(check, changed, right[at])), None)
-            if at is None:
+            if at is None and f"{name} {what}" in EQUAL:
+                equal += 1
+            elif at is None:
                 survivors += 1
                 print(f"{name}: nothing depends on {what}", flush=True)
             else:  # what finds one fault is likely to find the next
                 checks.insert(0, checks.pop(at))
                 right.insert(0, right.pop(at))
-        print(f"{name}: {tried} alternatives, {survivors} that no answer depends on", flush=True)
+        print(f"{name}: {tried} alternatives, {equal} equal to others, {survivors} that nothing depends on", flush=True)
         status = status or int(survivors > 0)
     return status
 
@@ -94,12 +125,18 @@ def _smaller(node: Node) -> Iterator[tuple[str, Node]]:
 
 
 def checks_of(name: str) -> Iterator[Check]:
-    for row in ROWS:
-        if row.format == name or (name == "functiongemma" and row.format == "gemma4"):
-            text = row.text
-            for one, other in MARKERS.items() if name == "functiongemma" else ():
+    outputs = [(row.format, row.text, row.options) for row in ROWS]
+    outputs += [(one.format, one.text, one.options) for one in VARIANTS]
+    for format_name, text, options in outputs:
+        if format_name == name:
+            yield _parse(text, tools=TOOLS, **options)
+        elif name == "functiongemma" and format_name == "gemma4" and "prompt_tail" not in options:
+            for one, other in MARKERS.items():
                 text = text.replace(one, other)
-            yield _parse(text, tools=TOOLS, **row.options)
+            yield _parse(text, tools=TOOLS, **options)
+    if name in _CANONICAL:
+        yield _taken(name, _CANONICAL[name], tools=[_TOOL])
+        yield _taken(name, {"atem": " to=user<|message|>"}.get(name, "") + _ANSWER, response_schema={})
     for format_name, text, _ in READINGS.values():
         if format_name == name:
             yield _parse(text, tools=TOOLS)
@@ -108,6 +145,23 @@ def checks_of(name: str) -> Iterator[Check]:
         if case["area"] in ("parse", "server") and case["format"] == name:
             tail = "<|channel>thought\n" if case.get("start_state") == "reasoning" else ""
             yield _parse(case["input"], tools=case["tools"], prompt_tail=tail)
+
+
+def _taken(name: str, text: str, **options: Any) -> Check:
+    """How far masks let a turn come."""
+    vocabulary = small(name if name != "functiongemma" else "gemma4")
+    if name == "functiongemma":
+        vocabulary = tg.Vocabulary.from_tokens(
+            [bytes((byte,)) for byte in range(256)],
+            {marker: 256 + at for at, marker in enumerate(tg.load_format(name).grammar.markers)},
+        )
+    tokens = vocabulary.encode(text)
+
+    def check(fmt: tg.Format) -> object:
+        session = fmt.constraint(vocabulary=vocabulary, **options).session()
+        return session.accept_tokens(tokens), bool(session.min_tokens_to_end())
+
+    return check
 
 
 def _parse(text: str, **options: object) -> Check:

@@ -11,8 +11,10 @@ import pytest
 
 import twingram as tg
 
+from .deviations import TOOLS as DECLARED
 from .deviations import tool
-from .test_deviations import told
+from .test_deviations import MARKERS, told
+from .variants import VARIANTS, Variant
 from .walks import call_ids, small
 
 TEXT, INTEGER, NUMBER, LIST = ({"type": name} for name in ("string", "integer", "number", "array"))
@@ -147,6 +149,25 @@ def test_half_a_marker(name: str, text: str, gives: str) -> None:
 def test_the_reason_is_told() -> None:
     message = read("gemma4", f"{OPENER}call:f".encode(), "length")
     assert [error.reason for error in message.errors] == ["the output ended inside a call (length)"]
+
+
+# One output for each alternative of the grammars.
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=[f"{one.format}-{one.text[:40]!r}" for one in VARIANTS])
+def test_variants(variant: Variant) -> None:
+    names, text, gives = [variant.format], variant.text, variant.gives
+    if variant.format == "gemma4" and "channel" not in text and "prompt_tail" not in variant.options:
+        names.append("functiongemma")
+    for name in names:
+        for one, other in MARKERS.items() if name == "functiongemma" else ():
+            text, gives = text.replace(one, other), gives.replace(one, other)
+        for pieces in ([text], text):
+            parser = tg.load_format(name).parser(DECLARED, call_id=call_ids(), **variant.options)
+            for piece in pieces:
+                parser.feed(piece)
+            parser.finish()
+            assert told(parser.message) == gives
 
 
 # Bytes.
