@@ -314,3 +314,39 @@ def test_large_schemas_are_small(fmt: Format) -> None:
     assert fmt.admits(made, {"x": {"k": 59, "v59": 7}})
     assert not fmt.admits(made, {"x": {"k": 59, "v59": True}})
     assert fmt.admits(made, {"x": {"k": 59, "v58": True}})
+
+
+COUNTED = [
+    {"^[a-z]{3,10}$": {"type": "integer"}},
+    {"^[a-z]{3,10}$": {"type": "integer"}, "^.{0,9}$": {"minimum": 5}},
+    {"^a[a-z]{0,8}$": {"type": "integer"}, "^a": {"minimum": 5}, "^b$": {"type": "null"}, "^[bc]$": True},
+    {"^x-": {"type": "null"}, "^y-": {"type": "integer"}, "^z-": {"type": "string"}, "^[xw]-[a-z]{8,}$": True},
+]
+ASCII = ["a", "b", "c", "ab", "abc", "a" * 9, "a" * 10, "a" * 11, "A", "x-", "x-b", "y-", "z-b", "w-", "x-aaaaaaaa"]
+KEYS = {"gemma4": ASCII, "atem": [*ASCII, "", "é" * 9, "é" * 10, "z-é"]}
+REST = [{}, {"additionalProperties": False}, {"additionalProperties": {"type": "null"}}]
+
+
+@pytest.mark.parametrize("fmt", [GEMMA, ATEM], ids=["quoted", "raw"])
+@pytest.mark.parametrize("patterns", COUNTED)
+@pytest.mark.parametrize("rest", REST, ids=str)
+def test_key_patterns_that_count(fmt: Format, patterns: dict[str, Any], rest: dict[str, Any]) -> None:
+    """Keys of all lengths around the counts, with values of several types, as a validator judges them."""
+    schema = {"type": "object", "patternProperties": patterns, **rest}
+    made = fmt.compile(of_x(schema), additional_properties="schema")
+    assert all(found.status == "enforced" for found in made.findings if found.path.startswith("$.properties.x"))
+    wanted = Draft202012Validator(schema)
+    for key in KEYS[fmt.name]:
+        for value in (4, 7, None, "s"):
+            assert fmt.admits(made, {"x": {key: value}}) is wanted.is_valid({key: value}), (key, value)
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_hundreds_of_options_are_told_apart(free: bool) -> None:
+    """Options that list their own values, or those of a member; one that is listed twice holds for neither."""
+    options: list[Any] = [{"properties": {"k": {"const": i}}, "required": ["k"], "type": "object"} for i in range(200)]
+    options = [*options, {"const": "s"}, {"const": "t"}, {"const": "s"}] if free else options[:150] + [options[3]]
+    made = ATEM.compile(of_x({"oneOf": options}), additional_properties="schema")
+    wanted = Draft202012Validator({"oneOf": options})
+    for value in ({"k": 3}, {"k": 4}, {"k": 149}, {"k": 150}, {"k": 199}, {"k": 200}, "s", "t", "u"):
+        assert ATEM.admits(made, {"x": value}) is wanted.is_valid(value), value

@@ -5,20 +5,22 @@ that do not meet, each with the schemas of its values.
 
 `patternProperties` split the free keys: a class is the keys that match some of the patterns and none of the others, so
 that several patterns may match one key. `propertyNames` narrow all of them.
-Cost: a search in the product of two automata for each pattern and class; nothing where no key is free.
+Cost: a search in the product of two automata for each pattern and class, and the product itself where a pattern parts
+the class; nothing where no key is free.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from ..automaton.dfa import literals, union
+from ..automaton.dfa import Dfa, difference, literals, union
 from ..automaton.expression import INFINITE
-from ..automaton.meet import product, shares
-from ..automaton.regex import RegexError, pattern_dfa
+from ..automaton.meet import product, sample
+from ..automaton.regex import RegexError, counted_pattern, pattern_dfa
 from ..errors import LimitExceeded
+from ..limits import Limits
 from .context import Context
 from .forms import Forms
 from .report import Placed, step
@@ -36,6 +38,16 @@ class FreeKeys(NamedTuple):
     keys: Narrowed
     declared: tuple[str, ...]
     values: tuple[Placed, ...]
+
+
+_Side: TypeAlias = "tuple[Dfa, int, int | None]"  # an automaton, and how many characters its keys have
+
+
+def _met(keys: Narrowed, side: _Side, limits: Limits) -> bool:
+    """Whether any of the keys belong to the side."""
+    dfa, low, high = side
+    most = keys.high if high is None else min(keys.high, high)
+    return sample((*keys.dfas, dfa), max(keys.low, low), most, limits=limits) is not None
 
 
 class KeyRule:
@@ -130,14 +142,31 @@ class KeyRule:
     def _split(
         self, classes: list[tuple[Narrowed, tuple[int, ...]]], number: int, pattern: str
     ) -> Iterator[tuple[Narrowed, tuple[int, ...]]]:
-        table, limits = self.forms.object.key.table, self.rest.limits
-        yes = pattern_dfa(pattern, spelling=table, limits=limits)
-        no = pattern_dfa(pattern, spelling=table, negate=True, limits=limits)
+        """Each class, those of its keys that match a pattern apart from those that do not."""
+        limits = self.rest.limits
+        matching, *others = self._sides(pattern)
         for keys, matched in classes:
-            for side, names in ((yes, (*matched, number)), (no, matched)):
-                part = keys.also(side, limits=limits)
-                if shares(part.dfas, limits):
-                    yield part, names
+            if not _met(keys, matching, limits):
+                yield keys, matched
+                continue
+            for side, names in ((matching, (*matched, number)), *((other, matched) for other in others)):
+                if _met(keys, side, limits):
+                    yield keys.also(*side, limits=limits), names
+
+    def _sides(self, pattern: str) -> list[_Side]:
+        """The keys that match, and those that do not: what counts characters is counted, not unrolled."""
+        key, limits = self.forms.object.key, self.rest.limits
+        found = counted_pattern(pattern, spelling=key.table, limits=limits)
+        if found is None:
+            yes = pattern_dfa(pattern, spelling=key.table, limits=limits)
+            return [(yes, 0, None), (pattern_dfa(pattern, spelling=key.table, negate=True, limits=limits), 0, None)]
+        loose, low, high = found
+        sides: list[_Side] = [found, (difference(key.body, loose, limits=limits), 0, None)]
+        if low:
+            sides.append((loose, 0, low - 1))
+        if high is not None:
+            sides.append((loose, high + 1, None))
+        return sides
 
     def _values(self, hits: list[tuple[int, Placed]]) -> Iterator[Placed]:
         """The schemas of the values of a class, given the patterns that match: (place in the branch, schema)."""
