@@ -419,6 +419,28 @@ def test_schemas_nested_too_deeply(name: str, wrapper: str) -> None:
     constrain(name, [tool({"type": "object", "properties": {"a": _nested(WRAPPERS[wrapper], 50)}})])
 
 
+def test_errors_of_depth_name_a_way_out_that_works() -> None:
+    """A larger limit is advised where it helps, and only there."""
+    value: Any = 1
+    for _ in range(150):
+        value = [value]
+    for inner in (_nested(WRAPPERS["anyOf"], 150), {"const": value}):
+        tools = [tool({"type": "object", "properties": {"a": inner}, "required": ["a"]})]
+        for limits in (tg.Limits(), tg.Limits(schema_depth=1000)):
+            with pytest.raises(tg.LimitExceeded, match=r"1[02]0 at most, and no larger Limits allows more: nest less"):
+                tg.load_format("gemma4").constraint(tools, vocabulary=tg.Vocabulary.embedded(), limits=limits)
+    for wrapper, most in (("anyOf", 100), ("properties", 200)):
+        inner = _nested(WRAPPERS[wrapper], most + 10)
+        tools = [tool({"type": "object", "properties": {"a": inner}, "required": ["a"]})]
+        with pytest.raises(tg.LimitExceeded, match=f"schema_depth = {most}; pass a larger Limits"):
+            tg.load_format("gemma4").constraint(
+                tools, vocabulary=tg.Vocabulary.embedded(), limits=tg.Limits(schema_depth=most)
+            )
+        tg.load_format("gemma4").constraint(
+            tools, vocabulary=tg.Vocabulary.embedded(), limits=tg.Limits(schema_depth=most + 40)
+        )
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_schema_that_holds_itself(name: str) -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {}}

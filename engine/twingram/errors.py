@@ -94,8 +94,12 @@ class ExportError(TwingramError):
 
 
 class LimitExceeded(TwingramError):
-    """Something grew past a limit. `name` is the field of `Limits`, `value` its setting."""
+    """Something grew past a limit. `name` is the field of `Limits`, `value` its setting, or `ceiling` where a larger
+    setting has no effect."""
 
-    def __init__(self, name: str, value: int, what: str) -> None:
-        self.name, self.value = name, value
-        super().__init__(f"{what} (Limits.{name} = {value}; pass a larger Limits to allow it)")
+    def __init__(self, name: str, value: int, what: str, *, ceiling: int | None = None) -> None:
+        self.name, self.value = name, value if ceiling is None else min(value, ceiling)
+        way_out = f"Limits.{name} = {self.value}; pass a larger Limits to allow it"
+        if self.value == ceiling:
+            way_out = f"here {name} = {ceiling} at most, and no larger Limits allows more: nest less deeply"
+        super().__init__(f"{what} ({way_out})")

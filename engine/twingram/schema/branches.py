@@ -47,7 +47,7 @@ class Resolver:
     """Branches of the schemas of one document."""
 
     def __init__(self, document: Any, report: Report, limits: Limits) -> None:
-        self._report, self._depth = report, min(limits.schema_depth, _MOST_NESTED)
+        self._report, self._depth = report, limits.schema_depth
         self.references = References(document)
         self.blocked: Refusal | None = None  # why the last place has no branch, if a reference is to blame
         self._work = 0
@@ -83,8 +83,9 @@ class Resolver:
             if schema is not True:
                 self._report.malformed(path, "", "a schema: an object, true or false")
             return [()]
-        if depth > self._depth:
-            raise LimitExceeded("schema_depth", self._depth, f"schemas are nested too deeply at {path[:200]}")
+        if depth > min(self._depth, _MOST_NESTED):
+            what = f"schemas are nested too deeply at {path[:200]}"
+            raise LimitExceeded("schema_depth", self._depth, what, ceiling=_MOST_NESTED)
         self._work += 1
         if self._work > _WORK:
             self._report.relax(path, "", "too many schemas meet here")

@@ -74,7 +74,8 @@ class Literals:
         values = listed_values(source.schema) or []
         levels = max(map(_levels, values), default=0)
         if levels > _DEEPEST:
-            raise LimitExceeded("schema_depth", _DEEPEST, f"a listed value at {source.path[:200]} nests too deeply")
+            what = f"a listed value at {source.path[:200]} nests too deeply"
+            raise LimitExceeded("schema_depth", _DEEPEST, what, ceiling=_DEEPEST)
         self._rest.containers += levels
         for value in {canonical(value): value for value in reversed(values)}.values():
             if all(self._checker.satisfies(value, placed) for placed in branch):
