@@ -11,13 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .automaton.machine import Machine
+from .automaton.bound import bound
+from .automaton.machine import Machine, State
 from .errors import RequestError
 from .export import exported
 from .grammar.alphabet import Alphabet
 from .grammar.check import check
 from .grammar.compile import Reading
-from .grammar.declared import Declared
+from .grammar.declared import Declared, meaning
 from .grammar.reading import parser_machine
 from .grammar.rules import Grammar, Start
 from .grammar.source import load, load_file
@@ -114,14 +115,15 @@ class Format:
             raise RequestError("strict=True and salvage=True contradict each other")
         reading = Reading.STRICT if strict else Reading.SALVAGE if salvage else Reading.LENIENT
         start, known = self._start(prompt_tail, vocabulary).rule, Tools.parse(tools)
-        declared = known.conditions() if self.grammar.conditional and known.given and not strict else None
+        declared = known.conditions() if self.grammar.conditions and known.given and not strict else None
 
-        def of_text() -> Machine:
-            return _reads_text(self.grammar, start, reading, limits, declared)
+        def of_text() -> State:
+            return _reads_text(self.grammar, start, reading, limits, declared)()
 
-        def of_tokens() -> tuple[Machine, TokenBinding]:
+        def of_tokens() -> tuple[State, TokenBinding]:
             assert vocabulary is not None
-            return _reads_tokens(self.grammar, start, vocabulary, reading, limits, declared)
+            first, binding = _reads_tokens(self.grammar, start, vocabulary, reading, limits, declared)
+            return first(), binding
 
         return Parser(
             of_text, of_tokens if vocabulary is not None else None, tools=known,
@@ -229,18 +231,31 @@ def _is_a(name: str, value: object, kind: type) -> None:
 # A parser is made for each turn: what it shares with others is found in one look-up, for 0.4 us in place of 2.3.
 
 
-@lru_cache(maxsize=64)
-def _reads_text(grammar: Grammar, start: str, reading: Reading, limits: Limits, declared: Declared | None) -> Machine:
-    return parser_machine(grammar, start, Alphabet.of(grammar.markers), reading, limits, declared=declared)
+@lru_cache(maxsize=256)
+def _reads_text(
+    grammar: Grammar, start: str, reading: Reading, limits: Limits, declared: Declared | None
+) -> Callable[[], State]:
+    alphabet = Alphabet.of(grammar.markers)
+    machine = parser_machine(grammar, start, alphabet, reading, limits, conditions=declared is not None)
+    return _start(grammar, machine, declared)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _reads_tokens(
     grammar: Grammar, start: str, vocabulary: Vocabulary, reading: Reading, limits: Limits, declared: Declared | None
-) -> tuple[Machine, TokenBinding]:
-    alphabet = Alphabet.of(grammar.markers, vocabulary.special_tokens)
-    machine = parser_machine(grammar, start, alphabet, reading, limits, vocabulary.fingerprint, declared)
-    return machine, _parser_binding(grammar, vocabulary, alphabet)
+) -> tuple[Callable[[], State], TokenBinding]:
+    alphabet, mark = Alphabet.of(grammar.markers, vocabulary.special_tokens), vocabulary.fingerprint
+    machine = parser_machine(grammar, start, alphabet, reading, limits, mark, declared is not None)
+    return _start(grammar, machine, declared), _parser_binding(grammar, vocabulary, alphabet)
+
+
+def _start(grammar: Grammar, machine: Machine, declared: Declared | None) -> Callable[[], State]:
+    """Where the turns of some tools begin in the automaton that is the same for all."""
+    if declared is None:
+        return lambda: machine.start
+    (thread,) = machine.start.threads
+    threads = (bound(thread, meaning(declared, grammar.conditions)),)
+    return lambda: machine.state(threads)
 
 
 @lru_cache(maxsize=64)

@@ -7,15 +7,15 @@ text stands for: which other parts of what follows it puts something in the plac
 This is the only place where an expression depends on what was read. It stays finite: what is recorded is bounded, and a
 name is as long as a name is.
 Invariant: a placeholder that no recorder before it fills reads nothing (the grammar check refuses such a grammar). A
-recorder fills up to the next one of its name in the same row: from there on, that one decides.
-Cost: a state for each prefix of each name that occurs; binding rebuilds the parts of what follows that hold a
-placeholder, once for each name.
+recorder decides until the next one of its name.
+Cost: a state for each prefix of each name that occurs; what follows is not rebuilt (see `bound.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from .bound import Env, bound, same
 from .choice import Alt, Words, alt, words
 from .dfa import Dfa
 from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Repeat, Seq, literal, repeat, seq
@@ -46,7 +46,7 @@ class Recorder(Leaf):
         places: dict[Expr, Expr] = {same(self.name): literal(self.seen)}
         if self.fills is not None:
             places.update(self.fills(self.seen))
-        return replaced(tail, places, upto=self.name)
+        return bound(tail, Env.of(places))
 
     def _find_heads(self) -> tuple[Head, ...]:
         ending: tuple[Head, ...] = (((), None, self),) if self.dfa.accept[self.state] else ()
@@ -59,24 +59,6 @@ class Recorder(Leaf):
         return f"record[{self.name}={self.seen!r}]"
 
 
-class Same(Expr):
-    """Stands for the recorded text of `name`."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def _find_heads(self) -> tuple[Head, ...]:
-        return ()
-
-    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
-        return 1
-
-    def __repr__(self) -> str:
-        return f"same[{self.name}]"
-
-
 def recorder(dfa: Dfa, name: str, fills: Fills | None = None) -> Expr:
     """`fills` must be one object for one meaning: it is compared by identity."""
     if dfa.start == 0:
@@ -85,26 +67,18 @@ def recorder(dfa: Dfa, name: str, fills: Fills | None = None) -> Expr:
     return found
 
 
-def same(name: str) -> Expr:
-    found: Expr = intern(Same, name)
-    return found
-
-
-def replaced(expr: Expr, places: Mapping[Expr, Expr], *, upto: str = "") -> Expr:
-    """`expr` with others in the places of some of its parts, in each row up to a recorder of the name `upto`.
-
-    Parts without any of them are kept as they are.
-    """
-    return _Replacement(places, upto).row(expr)
+def replaced(expr: Expr, places: Mapping[Expr, Expr]) -> Expr:
+    """`expr` with others in the places of some of its parts. Parts without any of them are kept as they are."""
+    return _Replacement(places).row(expr)
 
 
 class _Replacement:
     """One walk. What became of each part is kept."""
 
-    __slots__ = ("known", "places", "upto")
+    __slots__ = ("known", "places")
 
-    def __init__(self, places: Mapping[Expr, Expr], upto: str) -> None:
-        self.places, self.upto = places, upto
+    def __init__(self, places: Mapping[Expr, Expr]) -> None:
+        self.places = places
         self.known: dict[Expr, Expr] = {}
 
     def row(self, expr: Expr) -> Expr:
@@ -121,8 +95,6 @@ class _Replacement:
             if not isinstance(at, Seq):
                 return seq(*row) if changed else expr
             at = at.tail
-            if self.upto and isinstance(part, Recorder) and part.name == self.upto and made is part:
-                return seq(*row, at) if changed else expr
 
     def part(self, part: Expr) -> Expr:
         if part in self.places:

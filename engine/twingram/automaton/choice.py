@@ -25,10 +25,11 @@ __all__ = ["alt", "maybe", "slices", "words"]
 class Alt(Expr):
     """One of several, in order of preference."""
 
-    __slots__ = ("items", "nesting", "nesting_least")
+    __slots__ = ("binding", "items", "nesting", "nesting_least")
 
     def __init__(self, items: tuple[Expr, ...]) -> None:
         self.items = items
+        self.binding = any(item.binding for item in items)
         self.nesting, self.nesting_least = _nesting(items)
 
     def parts(self) -> tuple[Expr, ...]:

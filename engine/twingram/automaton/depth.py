@@ -14,6 +14,7 @@ Source: D. E. Knuth, "A Generalization of Dijkstra's Algorithm" (1977): a peak i
 
 from __future__ import annotations
 
+from .bound import Bound, bound
 from .choice import Alt, alt
 from .expression import NOTHING, Expr
 from .fold import fold
@@ -57,6 +58,8 @@ class Depth:
 
     def cut(self, expr: Expr) -> Expr:
         """What is left of an expression without the alternatives that do not fit."""
+        if isinstance(expr, Bound):
+            return bound(self.cut(expr.base), expr.env)
         if isinstance(expr, Alt):
             return alt(item for item in expr.items if self.fits(item))
         return expr if self.fits(expr) else NOTHING

@@ -11,9 +11,11 @@ Source: as for `expression.py`; S. Owens et al., "Regular-expression derivatives
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
-from .choice import alt
+from .bound import Bound, begins, bound, either
+from .choice import Alt, alt
 from .expression import Expr, hoist, seq
 from .tags import Tag
 
@@ -34,14 +36,47 @@ def derive(expr: Expr, sym: int) -> tuple[Derived, ...]:
 
 
 def _derive(expr: Expr, sym: int) -> tuple[Derived, ...]:
-    out: list[Derived] = []
     bit = 1 << sym
-    for early, leaf, tail in expr.heads():
-        if leaf is None or not leaf.first & bit:
-            continue
-        late, rest = hoist(seq(leaf.after(sym), tail))
+    if isinstance(expr, Bound):
+        return _derive_bound(expr, sym)
+    if isinstance(expr, Alt) and expr.binding:
+        return _merged(reading for item in expr.items for reading in derive(item, sym))
+    return _merged(
+        (early, *_hoisted(seq(leaf.after(sym), tail)))
+        for early, leaf, tail in expr.heads()
+        if leaf is not None and leaf.first & bit
+    )
+
+
+def _derive_bound(expr: Bound, sym: int) -> tuple[Derived, ...]:
+    """Where no placeholder reads the symbol, as the base does, which was worked out once for all."""
+    env, bit = expr.env, 1 << sym
+    places = begins(expr.base)[1]
+    if not places or not any(begins(env.places[at])[0] & bit for at in places if at in env.places):
+        return tuple([(early, late, bound(rest, env)) for early, late, rest in derive(expr.base, sym)])
+    out = []
+    for early, leaf, tail, _ in expr.meanings():
+        if leaf is not None and leaf.first & bit:
+            late, rest = _hoisted(seq(leaf.after(sym), tail))
+            out.append((early, late, bound(rest, env)))
+    return _merged(out)
+
+
+def _merged(readings: Iterable[Derived]) -> tuple[Derived, ...]:
+    out: list[Derived] = []
+    for early, late, rest in readings:
         if out and out[-1][0] == early and out[-1][1] == late:
-            out[-1] = (early, late, alt((out[-1][2], rest)))
+            both = (out[-1][2], rest)
+            out[-1] = (early, late, either(both) if rest.binding or both[0].binding else alt(both))
         else:
             out.append((early, late, rest))
     return tuple(out)
+
+
+def _hoisted(expr: Expr) -> tuple[tuple[Tag, ...], Expr]:
+    """Tags that stand first in any case, taken off the front."""
+    late, rest = hoist(expr)
+    if not isinstance(rest, Bound):
+        return late, rest
+    more, base = hoist(rest.base)
+    return (*late, *more), bound(base, rest.env)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from .bound import Bound, bound
 from .choice import Alt, Words
 from .expression import EMPTY, Expr, Head, Mark, Seq, seq
 from .interning import intern
@@ -39,6 +40,9 @@ def scopes(tail: Expr, last: Tag | None = None) -> Scopes:
     at = tail
     while True:
         part, after = (at.head, at.tail) if isinstance(at, Seq) else (at, EMPTY)
+        if isinstance(part, Bound):
+            inner = scopes(seq(part.base, after), last)
+            return Scopes((*found, *inner.closing), (*ahead, *inner.ahead), bound(inner.rest, part.env))
         if isinstance(part, (Alt, Words)):
             way = next((item for item in _ways(part) if _closes(item)), None)
             if way is not None:
@@ -60,8 +64,10 @@ def scopes(tail: Expr, last: Tag | None = None) -> Scopes:
         at = after
 
 
-def _ways(part: Alt | Words) -> Iterable[Expr]:
+def _ways(part: Alt | Bound | Words) -> Iterable[Expr]:
     """What may follow from here, where readings part."""
+    if isinstance(part, Bound):
+        return (part.base,)
     return part.items if isinstance(part, Alt) else (tail for _, tail in part.entries[part.low : part.high])
 
 
@@ -77,7 +83,7 @@ def _closes(expr: Expr) -> bool:
             if part.tag.role not in begun:
                 return True
             begun.remove(part.tag.role)
-        elif isinstance(part, (Alt, Words)) and any(map(_closes, _ways(part))):
+        elif isinstance(part, (Alt, Bound, Words)) and any(map(_closes, _ways(part))):
             return True
         if not isinstance(at, Seq):
             return False

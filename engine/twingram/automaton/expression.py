@@ -56,12 +56,14 @@ Head: TypeAlias = "tuple[tuple[Tag, ...], Leaf | None, Expr]"
 class Expr:
     """Base of all expressions. Compare with `is`."""
 
-    __slots__ = ("__weakref__", "_heads", "_peak", "_shortest", "derived")
+    __slots__ = ("__weakref__", "_begins", "_heads", "_peak", "_shortest", "derived")
 
     _heads: tuple[Head, ...] | None
+    _begins: tuple[int, tuple[Expr, ...]] | None  # see bound.py
     _shortest: int
     _peak: int  # see depth.py
     derived: dict[int, Any] | None  # symbol -> readings; see derivative.py
+    binding: bool = False  # whether it is a `bound.Bound` or a choice that has one
     joins: ClassVar[bool] = False  # whether it is made of expressions and nothing else
 
     # Containers that are open here: closing tags in the spine, on the way that has most of them and on that which has

@@ -54,7 +54,8 @@ def intern(cls: type[Any], *parts: Any) -> Any:
         if found is not None:
             return found
     made = cls(*parts)
-    made._heads, made._shortest, made._peak, made.derived = None, -1, -1, None
+    made._begins = made._heads = made.derived = None
+    made._shortest = made._peak = -1
     with _LOCK:
         entry = _TABLE.get(key)
         found = entry() if entry is not None else None

@@ -25,7 +25,8 @@ from typing import Any
 
 from ..caches import charge, watch
 from ..limits import DEFAULT_LIMITS, Limits
-from .choice import alt
+from .bound import Bound, bound, end_of, first_of
+from .choice import Alt, alt
 from .depth import Depth
 from .derivative import derive
 from .expression import EMPTY, NOTHING, Expr, Literal, Seq, hoist, literal, seq
@@ -68,18 +69,14 @@ class State:
         self._missed = 0
         first = 0
         for thread in threads:
-            for _, leaf, _ in thread.heads():
-                if leaf is not None:
-                    first |= leaf.first
+            first |= first_of(thread)
         self.first = first
 
     @property
     def ends(self) -> tuple[tuple[Tag, ...] | None, ...]:
         """For each thread the tags that an end here fires, None where it cannot end."""
         if self._ends is None:
-            self._ends = tuple(
-                next((tags for tags, leaf, _ in thread.heads() if leaf is None), None) for thread in self.threads
-            )
+            self._ends = tuple(map(end_of, self.threads))
         return self._ends
 
     @property
@@ -133,7 +130,8 @@ class State:
         """
         if len(self.threads) != 1:
             return None
-        thread = self.threads[0]
+        whole = self.threads[0]
+        thread = whole.base if isinstance(whole, Bound) else whole
         head = thread.head if isinstance(thread, Seq) else thread
         if not isinstance(head, Literal):
             return None
@@ -142,7 +140,7 @@ class State:
             return None
         tail = thread.tail if isinstance(thread, Seq) else EMPTY
         late, rest = hoist(seq(literal(head.data[width:]), tail))
-        target = self.machine.state((rest,))
+        target = self.machine.state((bound(rest, whole.env) if isinstance(whole, Bound) else rest,))
         moves = (Move(0, tuple((tag, width) for tag in late)),) if late else None
         return Transition(target, moves), width
 
@@ -199,7 +197,7 @@ class Machine:
         for state in [self.start, *old.values()]:
             state.next, state.pieces, state.mask = {}, {}, None
             for thread in state.threads:  # else all that follows the start would hang on it
-                thread.derived = None
+                _forget(thread)
 
     def keep_fork(self, start: Transition | None) -> None:
         """One more fork is kept, at this transition if it begins there. When they are many, all are forgotten: so what
@@ -269,6 +267,16 @@ class Machine:
         if len(out) > 1 and not self.ordered:
             return _together(out)
         return _distinct(out)[: self.limits.threads] if len(out) > 1 else out
+
+
+def _forget(thread: Expr) -> None:
+    """What was derived from a thread, and from what it is made of."""
+    thread.derived = None
+    if isinstance(thread, Bound):
+        thread.base.derived = None
+    elif isinstance(thread, Alt) and thread.binding:
+        for item in thread.items:
+            _forget(item)
 
 
 def _together(found: list[tuple[Expr, int, tuple[Fired, ...]]]) -> list[tuple[Expr, int, tuple[Fired, ...]]]:

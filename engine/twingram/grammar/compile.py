@@ -18,7 +18,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from ..automaton.capture import recorder, same
+from ..automaton.bound import same
+from ..automaton.capture import recorder
 from ..automaton.choice import alt
 from ..automaton.dfa import Dfa, difference
 from ..automaton.dfa import literal as literal_dfa
@@ -41,7 +42,7 @@ from ..automaton.regions import Region, exclude_dfa, parse_region, terminal_dfa,
 from ..automaton.tags import COMMIT, LEVEL, close_tag, open_tag
 from ..errors import GrammarError
 from .alphabet import Alphabet
-from .declared import Declared, declared_key, declared_tool
+from .declared import declared_key, declared_tool
 from .rules import (
     CLOSED_RULES,
     COMMIT_RULE,
@@ -91,17 +92,14 @@ class Compiler:
         reading: Reading,
         *,
         tagged: bool = True,
-        declared: Declared | None = None,
-        base: Compiler | None = None,
+        conditions: bool = False,
     ) -> None:
-        """`declared`: what the tools declare, for the conditions of the grammar. `base`: a settled compiler of the
-        same, with the same `ending`, that knows of no tools: rules that reach no condition are taken from it."""
+        """`conditions`: the grammar's conditions on names hold; else any name counts as declared, and no key."""
         self.grammar, self.alphabet, self.reading, self.tagged = grammar, alphabet, reading, tagged
-        self.declared = declared
+        self.conditions = conditions
         self.ending = EMPTY  # what follows the turn, where something does
         self.definitions = Definitions()
         self._cyclic = cyclic_rules(grammar)
-        self._base, self._conditional = base, conditional_rules(grammar) if base is not None else frozenset[str]()
         self._rules: dict[tuple[str, str | None], Expr] = {}  # (rule, inherited text role)
         self.kept: dict[Hashable, Any] = {}  # what others build from the rules, once: turns, spellings of values
 
@@ -126,10 +124,6 @@ class Compiler:
         if not self._reads(rule):
             return NOTHING
         inherited = text_role if rule.role is None else None
-        if self._base is not None and not holes and name not in self._conditional:
-            found = self._base.compiled(name, inherited)
-            if found is not None:
-                return found
         if holes:  # holes stand where a cycle would close, so this ends
             return self._body(rule, holes, inherited)
         if name not in self._cyclic:
@@ -141,12 +135,6 @@ class Compiler:
             self.definitions.bodies[name] = NOTHING  # marks it as begun; replaced before anyone unfolds it
             self.definitions.bodies[name] = self._body(rule, _NO_HOLES, None)
         return reference(self.definitions, name)
-
-    def compiled(self, name: str, text_role: str | None) -> Expr | None:
-        """The expression of a rule that has been compiled already."""
-        if name in self._cyclic:
-            return reference(self.definitions, name) if name in self.definitions.bodies else None
-        return self._rules.get((name, text_role))
 
     def _reads(self, rule: Rule) -> bool:
         if rule.on_request:
@@ -265,9 +253,9 @@ class Compiler:
         rule = self.grammar.rules[node.name]
         role = rule.role or rule.choice.branches[0].role
         if role in ("tool_name", "silent"):  # a name in a header is not shown
-            if self.declared is None:  # no tools were given: any name counts as declared
+            if not self.conditions:  # no tools were given: any name counts as declared
                 return self.rule(node.name)
-            return self.tags(role, declared_tool(self.declared, node.name))
+            return self.tags(role, declared_tool(node.name))
         if role == "key":
             return self.tags(role, declared_key(of_text=node.of_text))
         raise GrammarError(
@@ -380,30 +368,6 @@ def names_in(node: Node) -> list[Use]:
         case Loop(node=inner):
             return names_in(inner)
     return []
-
-
-@lru_cache(maxsize=32)
-def conditional_rules(grammar: Grammar) -> frozenset[str]:
-    """The rules from which a condition can be reached."""
-    edges, found = _edges(grammar), set[str]()
-    more = {name for name, rule in grammar.rules.items() if any(_conditions(b.node) for b in rule.choice.branches)}
-    while more:
-        found |= more
-        more = {name for name, below in edges.items() if name not in found and below & found}
-    return frozenset(found)
-
-
-def _conditions(node: Node) -> bool:
-    match node:
-        case Condition():
-            return True
-        case Group(parts=parts):
-            return any(map(_conditions, parts))
-        case Choice(branches=branches):
-            return any(_conditions(branch.node) for branch in branches)
-        case Loop(node=inner):
-            return _conditions(inner)
-    return False
 
 
 def _edges(grammar: Grammar) -> dict[str, set[str]]:

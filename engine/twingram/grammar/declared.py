@@ -1,12 +1,12 @@
 """Conditions on names: a piece that reads only what the request's tools declare.
 
-In: the names of the tools and of their arguments (`Declared`). Out: for a compiler, expressions that read one of the
-declared tool names and, after it, one of that tool's keys: any, or one whose value may be a string. A key is read once
-in a call, so a piece that was read is no longer among those that may come.
+In: the names of the tools and of their arguments (`Declared`). Out: for a compiler, placeholders for one of the
+declared tool names and, after it, for one of that tool's keys: any, or one whose value may be a string; and for a
+parser what they stand for (see `automaton.bound`), so that all tools share one automaton. A key is read once in a call,
+so a piece that was read is no longer among those that may come.
 
 Invariant: without a tool name that was read by such a piece, a declared key reads nothing.
-Cost: a tool's keys are spelt when its name is first read; then the parts of what follows that hold a condition are
-rebuilt, once for each set of keys seen.
+Cost: a tool's keys are spelt when its name is first read, and those that are left once for each set of keys seen.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..automaton.capture import recorder, same
+from ..automaton.bound import Env, same
+from ..automaton.capture import recorder
 from ..automaton.dfa import literals
 from ..automaton.expression import NOTHING, Expr
 
-__all__ = ["Declared", "declared_key", "declared_tool"]
+__all__ = ["Declared", "declared_key", "declared_tool", "meaning"]
 
 _ANY, _TEXT = same("a declared key"), same("a declared key of text")
 
@@ -30,12 +31,16 @@ class Declared:
     tools: tuple[tuple[str, tuple[str, ...], frozenset[str]], ...]
 
 
-def declared_tool(declared: Declared, rule: str) -> Expr:
-    """One of the names. `rule` is what `_same` calls it."""
-    if not declared.tools:
-        return NOTHING
-    names = literals(name.encode("utf-8", "replace") for name, _, _ in declared.tools)
-    return recorder(names, rule, _Names(declared))
+def declared_tool(rule: str) -> Expr:
+    """The placeholder of one of the names. `rule` is what `_same` calls it."""
+    return same(f"a declared name, {rule}")
+
+
+def meaning(declared: Declared, rules: Iterable[str]) -> Env:
+    """What stands there under these tools, for the rules that stand in conditions on names."""
+    names = literals(name.encode("utf-8", "replace") for name, _, _ in declared.tools) if declared.tools else None
+    fills = _Names(declared)
+    return Env.of({declared_tool(rule): NOTHING if names is None else recorder(names, rule, fills) for rule in rules})
 
 
 def declared_key(*, of_text: bool) -> Expr:

@@ -18,8 +18,7 @@ from ..automaton.tags import TagKind, tag
 from ..limits import Limits
 from .alphabet import Alphabet
 from .compile import Compiler, Reading
-from .declared import Declared
-from .recovery import Recovery, recovery_of
+from .recovery import recovery_of
 from .rules import Grammar
 
 __all__ = ["parser_machine"]
@@ -33,36 +32,19 @@ def parser_machine(
     reading: Reading,
     limits: Limits,
     vocabulary: bytes = b"",  # noqa: ARG001 - a part of the cache's key
-    declared: Declared | None = None,
+    conditions: bool = False,
 ) -> Machine:
     """The automaton that reads a whole turn from `start` on.
 
-    `declared`: what the tools declare, for a grammar that asks.
+    `conditions`: the start is to be bound to what the tools declare (see `declared.meaning`), as the grammar asks.
     `vocabulary`: the fingerprint of the one whose tokens are fed, for states keep their transitions by token id.
     """
-    base = None if declared is None else _compiled(grammar, start, alphabet, reading)[0]
-    _, expr, recovery = _made(grammar, start, alphabet, reading, declared, base)
-    return Machine(expr, widths=alphabet.widths, recovery=recovery, limits=limits)
-
-
-Compiled = tuple[Compiler, Expr, "Recovery | None"]
-
-
-@lru_cache(maxsize=64)
-def _compiled(grammar: Grammar, start: str, alphabet: Alphabet, reading: Reading) -> Compiled:
-    """What knows of no tools; most rules are the same for all."""
-    return _made(grammar, start, alphabet, reading, None, None)
-
-
-def _made(
-    grammar: Grammar, start: str, alphabet: Alphabet, reading: Reading, declared: Declared | None, base: Compiler | None
-) -> Compiled:
-    compiler = Compiler(grammar, alphabet, reading, declared=declared, base=base)
+    compiler = Compiler(grammar, alphabet, reading, conditions=conditions)
     ending = compiler.ending = _ending(grammar, alphabet)
     expr = seq(compiler.rule(start), ending)
     recovery = recovery_of(compiler, ending)
     compiler.settle()
-    return compiler, expr, recovery
+    return Machine(expr, widths=alphabet.widths, recovery=recovery, limits=limits)
 
 
 def _ending(grammar: Grammar, alphabet: Alphabet) -> Expr:

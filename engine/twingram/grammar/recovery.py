@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
+from ..automaton.bound import Under, bound, env_of
 from ..automaton.choice import Words, alt
 from ..automaton.derivative import derive
 from ..automaton.ending import scopes
@@ -49,14 +50,18 @@ def recovery_of(compiler: Compiler, ending: Expr) -> Recovery | None:
         broken, role = scopes[at]
         role = role or compiler.grammar.recovers[0].role
         abort = (tag(TagKind.ABORT, broken or role), -len(begun[at]))
-        return [(at, (abort, *fired), rest) for fired, rest in _after(plans[role], begun[at])]
+        plan, env = plans[role], env_of(threads[at])
+        if env is not None:
+            plan = bound(plan, env)
+        return [(at, (abort, *fired), rest) for fired, rest in _after(plan, begun[at])]
 
     return recover
 
 
 def _begun(thread: Expr, markers: list[bytes]) -> bytes:
     """The beginning of a marker that the thread was in the middle of; empty if it was not."""
-    for _, leaf, _ in thread.heads():
+    for _, first, _ in thread.heads():
+        leaf = first.leaf if isinstance(first, Under) else first
         if isinstance(leaf, Words) and leaf.depth:
             return leaf.entries[leaf.low][0][: leaf.depth]
         if isinstance(leaf, Literal):

@@ -230,7 +230,7 @@ class Grammar:
     escapes: Mapping[str, str] = field(default_factory=dict)  # space -> table of spelt characters
     recovers: tuple[Recover, ...] = ()
     recorded: frozenset[str] = frozenset()  # the rules whose text is wanted again
-    conditional: bool = False  # whether a reading depends on what the tools declare
+    conditions: frozenset[str] = frozenset()  # the rules that stand in conditions on what the tools declare
     answer: str = ""  # the rule of values that spells an answer which has to follow a schema
 
     def __hash__(self) -> int:

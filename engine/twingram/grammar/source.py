@@ -265,13 +265,13 @@ def _assemble(
     if not found["starts"]:
         raise GrammarError("no start rule", file=file, hint="add a line such as: //@ start turn")
     wrapped = _wrapped(rules)
-    conditional = any(isinstance(node, Condition) for node in wrapped)
+    conditions = frozenset(node.name for node in wrapped if isinstance(node, Condition))
     recorded = frozenset(node.name for node in wrapped if isinstance(node, Same))
     markers = tuple(dict.fromkeys([*found["markers"], *found["stops"], *found["stops_after_call"]]))
     return Grammar(
         found["name"], found["version"], file, source, rules, terminals, tuple(found["starts"]), markers,
         tuple(found["stops"]), tuple(found["stops_after_call"]), frozenset(found["reserved"]), found["casts"],
-        escapes, tuple(found["recovers"]), recorded, conditional, found["answer"],
+        escapes, tuple(found["recovers"]), recorded, conditions, found["answer"],
     )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from operator import index
 from typing import Any
 
-from ..automaton.machine import Machine, Transition
+from ..automaton.machine import State, Transition
 from ..errors import RequestError
 from ..limits import Limits
 from ..tokens.binding import TokenBinding
@@ -40,8 +40,8 @@ class Parser:
 
     def __init__(
         self,
-        text_machine: Callable[[], Machine],
-        token_machine: Callable[[], tuple[Machine, TokenBinding]] | None,
+        text_start: Callable[[], State],
+        token_start: Callable[[], tuple[State, TokenBinding]] | None,
         *,
         tools: Tools,
         casts: str,
@@ -49,7 +49,7 @@ class Parser:
         limits: Limits,
         unknown_tools: str = "pass",
     ) -> None:
-        self._text_machine, self._token_machine = text_machine, token_machine
+        self._text_start, self._token_start = text_start, token_start
         self._emits: dict[str, Any] = {"casts": casts, "limits": limits, "unknown_tools": unknown_tools}
         self._tools = tools
         self._emitter = Emitter(tools, call_id=CallIds(call_id), **self._emits)
@@ -90,7 +90,7 @@ class Parser:
 
     def _open_text(self) -> Reader:
         if self._reader is None:
-            self._reader = Reader(self._text_machine().start, self._emitter)
+            self._reader = Reader(self._text_start(), self._emitter)
         elif self._binding is not None:
             raise RequestError("this parser has been fed tokens; text and tokens cannot be mixed")
         self._check_open()
@@ -118,10 +118,10 @@ class Parser:
 
     def _open_tokens(self) -> Reader:
         if self._reader is None:
-            if self._token_machine is None:
+            if self._token_start is None:
                 raise RequestError("a parser that is fed tokens needs vocabulary=")
-            machine, self._binding = self._token_machine()
-            self._reader = Reader(machine.start, self._emitter)
+            start, self._binding = self._token_start()
+            self._reader = Reader(start, self._emitter)
         elif self._binding is None:
             raise RequestError("this parser has been fed text; text and tokens cannot be mixed")
         self._check_open()
@@ -161,7 +161,7 @@ class Parser:
         if self._finished:
             return []
         if self._reader is None:
-            self._reader = Reader(self._text_machine().start, self._emitter)
+            self._reader = Reader(self._text_start(), self._emitter)
         self._finished, self._reason = True, reason
         return self._given([] if self._ended else self._close(reason))
 
