@@ -76,6 +76,34 @@ def test_equal_meanings_are_one() -> None:
     assert isinstance(bound(_A, Env.of({_A: NOTHING})), Bound)
 
 
+def test_what_is_not_asked_for_is_left_away() -> None:
+    names, env = recorder(literals([b"x", b"y"]), "a"), Env.of({_A: literal(b"x"), _B: literal(b"y")})
+    for expr in (literal(b"x"), seq(names, _A), alt((seq(names, literal(b"y"), _A), literal(b"q")))):
+        assert bound(expr, env) is expr
+    assert bound(seq(_A, names, _A), env) is bound(seq(_A, names, _A), Env.of({_A: literal(b"x")}))
+
+
+def test_readings_that_part_at_a_name_and_meet_again_are_one() -> None:
+    call = load_format("gemma4").parser([{"name": "one", "parameters": {"properties": {"key": {}}}}])
+    call.feed('<|tool_call>call:one{key:<|"|>x<|"|>}<tool_call|>')
+    free = load_format("gemma4").parser([{"name": "one"}])
+    free.feed('<|tool_call>call:two{key:<|"|>x<|"|>}<tool_call|>')
+    assert call._reader is not None
+    assert free._reader is not None
+    assert len(call._reader.state.threads) == len(free._reader.state.threads)
+
+
+def test_a_key_that_was_read_is_text_from_then_on() -> None:
+    tools = [{"name": "f", "parameters": {"properties": {"a": {"type": "string"}, "b": {"type": "string"}}}}]
+    for body, told in (
+        ("a:x,a:y", '{"a": "x,a:y"}'),
+        ("a:x,b:y", '{"a": "x", "b": "y"}'),
+        ("a:x,b:y,a:z,b:q", '{"a": "x", "b": "y,a:z,b:q"}'),
+    ):
+        (call,) = load_format("gemma4").parse(f"<|tool_call>call:f{{{body}}}<tool_call|>", tools).calls
+        assert call.arguments == told
+
+
 def test_tool_sets_share_an_automaton() -> None:
     machines: set[Machine] = set()
     for name in ("one", "two", "three"):

@@ -14,24 +14,32 @@ Source: M. Abadi, L. Cardelli, P.-L. Curien, J.-J. Lévy, "Explicit Substitution
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from threading import RLock
 from weakref import WeakValueDictionary
 
 from .choice import Alt, alt
 from .expression import EMPTY, NOTHING, Expr, Head, Leaf, seq
+from .free import asked
 from .interning import intern
 from .tags import Tag
 
-__all__ = ["Bound", "Env", "Same", "Under", "begins", "bound", "either", "end_of", "env_of", "first_of", "same"]
+__all__ = [
+    "Bound", "Env", "Same", "Under", "begins", "bits_of", "bound", "either", "end_of", "env_of", "first_of", "same",
+]  # fmt: skip
 
 
 class Same(Leaf):
     """Stands for something that has the name `name`; reads nothing by itself."""
 
-    __slots__ = ("first", "name")
+    __slots__ = ("bit", "first", "gives", "name")
 
-    def __init__(self, name: str) -> None:
-        self.name, self.first = name, 0
+    def __init__(self, name: str, gives: int) -> None:
+        self.name, self.first, self.gives = name, 0, gives
+        self.bit = _BITS.setdefault(name, 1 << next(_NUMBERS))
+
+    def ask(self, of: Callable[[Expr], int]) -> int:
+        return self.bit
 
     def after(self, sym: int) -> Expr:
         return NOTHING
@@ -43,18 +51,28 @@ class Same(Leaf):
         return f"same[{self.name}]"
 
 
-def same(name: str) -> Expr:
-    found: Expr = intern(Same, name)
+_BITS: dict[str, int] = {}  # a few for each grammar
+_NUMBERS = count()
+
+
+def same(name: str, gives: Iterable[Same] = ()) -> Same:
+    """`gives`: to what its meaning gives a meaning in turn, if it does."""
+    found: Same = intern(Same, name, bits_of(gives))
     return found
+
+
+def bits_of(places: Iterable[Expr]) -> int:
+    return sum({place.bit for place in places if isinstance(place, Same)})
 
 
 class Env:
     """What placeholders stand for. Equal ones are one object while it is in use."""
 
-    __slots__ = ("__weakref__", "places")
+    __slots__ = ("__weakref__", "_limited", "bits", "places")
 
     def __init__(self, places: Mapping[Expr, Expr]) -> None:
-        self.places = places
+        self.places, self.bits = places, bits_of(places)
+        self._limited: dict[int, Env] = {}
 
     @classmethod
     def of(cls, places: Mapping[Expr, Expr]) -> Env:
@@ -68,6 +86,14 @@ class Env:
     def inside(self, inner: Env) -> Env:
         """The meaning in a part that has one of its own."""
         return inner if inner is self else Env.of({**self.places, **inner.places})
+
+    def limited(self, bits: int) -> Env:
+        """The meaning of some placeholders only."""
+        found = self._limited.get(bits)
+        if found is None:
+            found = Env.of({place: stands for place, stands in self.places.items() if bits_of((place,)) & bits})
+            self._limited[bits] = found
+        return found
 
 
 _ENVS: WeakValueDictionary[frozenset[tuple[int, int]], Env] = WeakValueDictionary()
@@ -93,6 +119,9 @@ class Bound(Expr):
 
     def climb(self, of: Callable[[Expr], int]) -> int:
         return of(self.base)
+
+    def ask(self, of: Callable[[Expr], int]) -> int:
+        return of(self.base) & ~self.env.bits
 
     def meanings(self) -> Iterable[tuple[tuple[Tag, ...], Leaf | None, Expr, bool]]:
         """The heads of the base with placeholders replaced, tails as they are in the base; whether one has no meaning
@@ -140,6 +169,9 @@ class Under(Leaf):
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return of(self.leaf) + of(self.tail)
 
+    def ask(self, of: Callable[[Expr], int]) -> int:
+        return (of(self.leaf) | of(self.tail)) & ~self.env.bits
+
     def __repr__(self) -> str:
         return repr(self.leaf)
 
@@ -153,6 +185,11 @@ def bound(expr: Expr, env: Env) -> Expr:
         base, env = expr.base, env.inside(expr.env)
     elif isinstance(expr, Alt) and expr.binding:
         return either(bound(item, env) for item in expr.items)
+    bits = asked(base)
+    if env.bits & ~bits:  # what is not asked for makes no difference, and must make none
+        if not env.bits & bits:
+            return base
+        env = env.limited(env.bits & bits)
     found: Expr = intern(Bound, base, env)
     return found
 

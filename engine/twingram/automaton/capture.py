@@ -14,6 +14,7 @@ Cost: a state for each prefix of each name that occurs; what follows is not rebu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from .bound import Env, bound, same
 from .choice import Alt, Words, alt, words
@@ -23,7 +24,15 @@ from .interning import intern
 
 __all__ = ["Fills", "recorder", "replaced", "same"]
 
-Fills = Callable[[bytes], Mapping[Expr, Expr]]  # the text that was read -> parts of what follows, and what they become
+
+class Fills(Protocol):
+    """The text that was read -> placeholders in what follows, and what they stand for. `gives`: the bits of these."""
+
+    @property
+    def gives(self) -> int: ...
+
+    def __call__(self, text: bytes, /) -> Mapping[Expr, Expr]: ...
+
 
 _LONGEST = 512  # bytes that are recorded at most
 
@@ -31,10 +40,11 @@ _LONGEST = 512  # bytes that are recorded at most
 class Recorder(Leaf):
     """Text of `dfa`, of which `seen` is read; `name` is what `same` calls it."""
 
-    __slots__ = ("dfa", "fills", "first", "name", "seen", "state")
+    __slots__ = ("dfa", "fills", "first", "gives", "name", "seen", "state")
 
     def __init__(self, dfa: Dfa, state: int, name: str, seen: bytes, fills: Fills | None) -> None:
         self.dfa, self.state, self.name, self.seen, self.fills = dfa, state, name, seen, fills
+        self.gives = same(name).bit | (0 if fills is None else fills.gives)
         self.first = dfa.first[state] if len(seen) < _LONGEST else 0
 
     def after(self, sym: int) -> Expr:

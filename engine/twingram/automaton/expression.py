@@ -56,13 +56,15 @@ Head: TypeAlias = "tuple[tuple[Tag, ...], Leaf | None, Expr]"
 class Expr:
     """Base of all expressions. Compare with `is`."""
 
-    __slots__ = ("__weakref__", "_begins", "_heads", "_peak", "_shortest", "derived")
+    __slots__ = ("__weakref__", "_asked", "_begins", "_heads", "_peak", "_shortest", "derived")
 
     _heads: tuple[Head, ...] | None
     _begins: tuple[int, tuple[Expr, ...]] | None  # see bound.py
+    _asked: int  # see free.py
     _shortest: int
     _peak: int  # see depth.py
     derived: dict[int, Any] | None  # symbol -> readings; see derivative.py
+    gives: int = 0  # bits of the placeholders that it gives a meaning to in what follows it in a row
     binding: bool = False  # whether it is a `bound.Bound` or a choice that has one
     joins: ClassVar[bool] = False  # whether it is made of expressions and nothing else
 
@@ -95,6 +97,13 @@ class Expr:
     def parts(self) -> tuple[Expr, ...]:
         """The expressions that `shortest` and `climb` are made from."""
         return ()
+
+    def ask(self, of: Callable[[Expr], int]) -> int:
+        """The bits of the placeholders in it that it gives no meaning to; `of` gives those of a part."""
+        bits = 0
+        for part in self.parts():
+            bits |= of(part)
+        return bits
 
     def climb(self, of: Callable[[Expr], int]) -> int:
         """The fewest containers that are open at once on some way to the end; `of` gives that of a part."""
@@ -310,6 +319,9 @@ class Seq(Expr):
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return of(self.head) + of(self.tail)
+
+    def ask(self, of: Callable[[Expr], int]) -> int:
+        return of(self.head) | (of(self.tail) & ~self.head.gives)
 
     def climb(self, of: Callable[[Expr], int]) -> int:
         return max(of(self.head) + self.tail.nesting_least, of(self.tail))

@@ -55,7 +55,7 @@ def intern(cls: type[Any], *parts: Any) -> Any:
             return found
     made = cls(*parts)
     made._begins = made._heads = made.derived = None
-    made._shortest = made._peak = -1
+    made._shortest = made._peak = made._asked = -1
     with _LOCK:
         entry = _TABLE.get(key)
         found = entry() if entry is not None else None

@@ -24,12 +24,13 @@ __all__ = ["Definitions", "Reference", "reference"]
 class Definitions:
     """key -> expression; keys are whatever the compiler finds handy."""
 
-    __slots__ = ("__weakref__", "_lengths", "_peaks", "bodies")
+    __slots__ = ("__weakref__", "_asked", "_lengths", "_peaks", "bodies")
 
     def __init__(self) -> None:
         self.bodies: dict[Hashable, Expr] = {}
         self._lengths: dict[Hashable, int] = {}
         self._peaks: dict[Hashable, int] | None = None
+        self._asked: dict[Hashable, int] | None = None
 
     def length(self, key: Hashable) -> int:
         return self._lengths.get(key, INFINITE)
@@ -44,6 +45,29 @@ class Definitions:
         if self._peaks is None:
             self._peaks = self.solve(lambda expr, of: expr.climb(of), lambda expr: expr._peak)
         return self._peaks.get(key, INFINITE)
+
+    def asked(self, key: Hashable) -> int:
+        """The bits of the placeholders that a definition asks for (see `free.py`): rounds until none is added."""
+        if self._asked is None:
+            solved: dict[Hashable, int] = dict.fromkeys(self.bodies, 0)
+
+            def parts(expr: Expr) -> tuple[Expr, ...]:
+                return expr.parts() if expr._asked < 0 else ()
+
+            changed = True
+            while changed:
+                before, known = dict(solved), dict[Expr, int]()
+
+                def number(expr: Expr, known: dict[Expr, int] = known) -> int:
+                    if isinstance(expr, Reference) and expr.owner is self:
+                        return solved[expr.key]
+                    return expr._asked if expr._asked >= 0 else expr.ask(known.__getitem__)
+
+                for each, body in self.bodies.items():
+                    solved[each] = fold(body, known, parts, number)
+                changed = solved != before
+            self._asked = solved
+        return self._asked[key]
 
     def solve(
         self, value: Callable[[Expr, Callable[[Expr], int]], int], found: Callable[[Expr], int]
@@ -89,6 +113,9 @@ class Reference(Expr):
 
     def climb(self, of: Callable[[Expr], int]) -> int:
         return self.owner.peak(self.key)
+
+    def ask(self, of: Callable[[Expr], int]) -> int:
+        return self.owner.asked(self.key)
 
     def __repr__(self) -> str:
         return f"@{self.key}"

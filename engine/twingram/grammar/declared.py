@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..automaton.bound import Env, same
+from ..automaton.bound import Env, bits_of, same
 from ..automaton.capture import recorder
 from ..automaton.dfa import literals
 from ..automaton.expression import NOTHING, Expr
@@ -33,7 +33,7 @@ class Declared:
 
 def declared_tool(rule: str) -> Expr:
     """The placeholder of one of the names. `rule` is what `_same` calls it."""
-    return same(f"a declared name, {rule}")
+    return same(f"a declared name, {rule}", (same(rule), _ANY, _TEXT))
 
 
 def meaning(declared: Declared, rules: Iterable[str]) -> Env:
@@ -51,6 +51,8 @@ def declared_key(*, of_text: bool) -> Expr:
 class _Names:
     """Fills in the keys of the tool that was read."""
 
+    gives = bits_of((_ANY, _TEXT))
+
     def __init__(self, declared: Declared) -> None:
         self._keys = {name.encode("utf-8", "replace"): (keys, text) for name, keys, text in declared.tools}
         self._known: dict[bytes, Mapping[Expr, Expr]] = {}
@@ -67,6 +69,8 @@ class _Names:
 class _Keys:
     """The keys that are left; fills in the fewer that are left after one."""
 
+    gives = _Names.gives
+
     def __init__(self, keys: Iterable[str], text: frozenset[str]) -> None:
         self._keys, self._text = tuple(keys), text
         self._known: dict[bytes, Mapping[Expr, Expr]] = {}
@@ -81,5 +85,5 @@ class _Keys:
         found = self._known.get(key)
         if found is None:
             left = _Keys([other for other in self._keys if other.encode("utf-8", "replace") != key], self._text)
-            found = self._known[key] = {self.any: left.any, self.text: left.text}
+            found = self._known[key] = {_ANY: left.any, _TEXT: left.text}
         return found
