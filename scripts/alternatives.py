@@ -28,7 +28,10 @@ from twingram.grammar.rules import Branch, Choice, Grammar, Group, Loop, Node
 Check = Callable[[tg.Format], object]
 
 # What other alternatives read as well, with the reason why it stands there all the same.
-EQUAL: dict[str, str] = {}
+EQUAL = {
+    "_drift: without tool_call": "a call that lacks its end and meets the next one is complete for recovery too, but "
+    "only where nothing but the end is missing",
+}
 
 _ANSWER = '{"a":[1,-2.5,true,false,null,"x",{}]}'
 _VALUES = {
@@ -64,7 +67,7 @@ def main(names: list[str]) -> int:
         for what, changed in without_one(grammar):
             tried += 1
             at = next((at for at, check in enumerate(checks) if not _same(check, changed, right[at])), None)
-            if at is None and f"{name} {what}" in EQUAL:
+            if at is None and what in EQUAL:
                 equal += 1
             elif at is None:
                 survivors += 1

@@ -293,6 +293,34 @@ def test_the_number_of_calls_is_limited(name: str) -> None:
     assert len(read(name, text.encode()).calls) == 3
 
 
+# What may be a call without markers is text where no delimiter comes; a closer is data where no other tag follows.
+PENDING = {
+    "gemma4": "call:f{a:" + "z" * 500 + "} and more",
+    "atem": f'{BLOCK}{PARAMETER}a">x{CLOSER}{" " * 500}y{CLOSER}{BLOCK_END}',
+}
+
+
+@BOTH
+def test_text_that_stays_undecided_is_limited(name: str) -> None:
+    text = PENDING[name]
+    assert not read(name, text.encode()).errors
+    found = []
+    for size in (1, 7, 30, 64, 1000):
+        parser = tg.load_format(name).parser(TOOLS, call_id=call_ids(), limits=tg.Limits(pending_bytes=100))
+        for at in range(0, len(text), size):
+            parser.feed(text[at : at + size])
+        parser.finish()
+        found.append(parser.message)
+        covered = parser.spans()
+        assert [span[0] for span in covered] == [0, *(span[1] for span in covered[:-1])]
+    assert all(message == found[0] for message in found)
+    assert name == "atem" or found[0].content == text
+    assert found[0].errors[0] == tg.ParseError("", "text undecided for more than Limits.pending_bytes = 100")
+    parser = tg.load_format(name).parser(TOOLS, small(name), limits=tg.Limits(pending_bytes=100))
+    deltas = parser.feed_tokens(tokens(name, text.encode())) + parser.finish()
+    assert any(isinstance(delta, tg.ParseError) and "pending_bytes" in delta.reason for delta in deltas)
+
+
 # The conditions and early ends of the grammar language, in the samples of docs/grammars.md.
 
 OWN = r"""

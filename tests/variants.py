@@ -139,6 +139,8 @@ _ATEM = (
     _a(f"hi{_F}and{_F}end", 'content "hiandend"; call f {"b": 1}; call f {"b": 1}'),
     _a(f"{_F}{_E}", 'call f {"b": 1}'),
     _a(f" to=user{_M}Hi{_TO}{_F}{_E}", 'content "Hi"; call f {"b": 1}'),
+    _a(f" to=user{_M}Hi{_E}", 'content "Hi"'),
+    _a(f"{_TO}{_F}{_E}", 'call f {"b": 1}'),
     _a(f" to=user{_M}Hi to=self{_M}hm", 'content "Hi"; reasoning "hm"'),
     _a(f" to=self{_M}hm to=user{_M}Hi", 'content "Hi"; reasoning "hm"'),
     _a(f" to=user{_M}Hi{_E}{_S} to=self{_M}hm", 'content "Hi"; reasoning "hm"'),

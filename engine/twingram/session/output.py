@@ -35,6 +35,10 @@ class Output:
                 self._what = what
             self._pieces.append(piece)
 
+    def add(self, delta: Delta) -> None:
+        """One from outside."""
+        self._add(delta)
+
     def _add(self, delta: Delta) -> None:
         self._join()
         self._out.append(delta)

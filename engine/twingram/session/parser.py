@@ -51,7 +51,7 @@ class Parser:
     ) -> None:
         self._text_start, self._token_start = text_start, token_start
         self._emits: dict[str, Any] = {"casts": casts, "limits": limits, "unknown_tools": unknown_tools}
-        self._tools = tools
+        self._tools, self._pending = tools, limits.pending_bytes
         self._emitter = Emitter(tools, call_id=CallIds(call_id), **self._emits)
         self._reader: Reader | None = None
         self._binding: TokenBinding | None = None
@@ -85,12 +85,12 @@ class Parser:
         if self._unread:
             self._unread += data
             return []
-        read = _read(reader, data)
+        read = _read(reader, data) if reader.position + len(data) <= reader.due else _read_within(reader, data)
         return self._given(reader.deltas() if read == len(data) else self._dead(data[read:]))
 
     def _open_text(self) -> Reader:
         if self._reader is None:
-            self._reader = Reader(self._text_start(), self._emitter)
+            self._reader = Reader(self._text_start(), self._emitter, self._pending)
         elif self._binding is not None:
             raise RequestError("this parser has been fed tokens; text and tokens cannot be mixed")
         self._check_open()
@@ -121,7 +121,7 @@ class Parser:
             if self._token_start is None:
                 raise RequestError("a parser that is fed tokens needs vocabulary=")
             start, self._binding = self._token_start()
-            self._reader = Reader(start, self._emitter)
+            self._reader = Reader(start, self._emitter, self._pending)
         elif self._binding is None:
             raise RequestError("this parser has been fed text; text and tokens cannot be mixed")
         self._check_open()
@@ -142,6 +142,8 @@ class Parser:
             read = reader.read(data) if binding.symbol(token) is None else 0
             return self._dead(data[read:])
         reader.follow(transition)
+        if reader.position > reader.due:
+            reader.settle()
         return []
 
     def _late(self, token: int) -> list[Delta]:
@@ -161,7 +163,7 @@ class Parser:
         if self._finished:
             return []
         if self._reader is None:
-            self._reader = Reader(self._text_start(), self._emitter)
+            self._reader = Reader(self._text_start(), self._emitter, self._pending)
         self._finished, self._reason = True, reason
         return self._given([] if self._ended else self._close(reason))
 
@@ -214,6 +216,20 @@ def _read(reader: Reader, data: bytes) -> int:
             reader.follow(transition)
             return len(data)
     return reader.read(data)
+
+
+def _read_within(reader: Reader, data: bytes) -> int:
+    """The same, with a look at each place where text may have been undecided for too long."""
+    at = 0
+    while at < len(data):
+        if reader.position >= reader.due:
+            reader.settle()
+        piece = data[at : at + reader.due - reader.position]
+        read = _read(reader, piece)
+        at += read
+        if read < len(piece):
+            break
+    return at
 
 
 def _piece(reader: Reader, data: bytes) -> Transition | None:

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import index
+from sys import maxsize
 from typing import NamedTuple
 
 from ..automaton.machine import State, Transition
+from ..automaton.moves import Move
 from ..automaton.tags import CUT, Tag
-from .deltas import Delta
+from .deltas import Delta, ParseError
 from .emitter import Emitter
 from .track import ROOT, Fork, Node, collect, common, extend, first_after
 
@@ -39,14 +41,14 @@ class Snapshot(NamedTuple):
 
 
 class Reader:
-    """Reads one turn. `steps` is the number of transitions taken."""
+    """Reads one turn. `steps` is the number of transitions taken; up to `pending` bytes may stay undecided."""
 
     __slots__ = (
-        *("_base", "_emitter", "_followed", "_fork", "_past", "_snapshots", "_told"),
-        *("fired", "places", "position", "state", "text"),
+        *("_base", "_emitter", "_followed", "_fork", "_past", "_pending", "_snapshots", "_told"),
+        *("due", "fired", "places", "position", "state", "text"),
     )
 
-    def __init__(self, start: State, emitter: Emitter) -> None:
+    def __init__(self, start: State, emitter: Emitter, pending: int = maxsize) -> None:
         assert len(start.threads) == 1, "a turn begins with one reading"
         self.state = start
         self.position = 0
@@ -59,6 +61,8 @@ class Reader:
         self._fork: Fork | None = None  # what is known there where it is not all certain,
         self._base = 0  # and where that began
         self._snapshots: list[Snapshot] = []
+        self._pending = max(pending, 1)
+        self.due = self._pending  # from this position on `settle` is to be called before more is read
         self._told = 0  # steps up to which deltas have been given out
 
     @property
@@ -90,7 +94,7 @@ class Reader:
 
         The hot loop of a parser: 0.15 us a token. Not to be rolled back.
         """
-        state, position, text = self.state, self.position, self.text
+        state, position, text, due = self.state, self.position, self.text, self.due
         unknown = None
         for token in tokens:
             step = state.pieces.get(token)
@@ -104,6 +108,10 @@ class Reader:
             text += data
             position += len(data)
             state = step.state
+            if position > due:
+                self.state, self.position = state, position
+                self.settle()
+                state, due = self.state, self.due
         self.state, self.position = state, position
         return unknown
 
@@ -130,6 +138,23 @@ class Reader:
         self.state, self.position = state, position + at
         self.text += data if at == size else data[:at]
         return at
+
+    def settle(self) -> None:
+        """Where text has been undecided for too long the reading counts that would if the output ended here. `due` says
+        when to ask again."""
+        self._follow()
+        fork, since = self._fork, self.position
+        if fork is not None and fork.upto is not None:
+            since = self._base + fork.upto
+            if self.position - since >= self._pending:
+                since = self.position
+                best, _ = self._best()
+                alone = self.state.machine.state((self.state.threads[best],))
+                self.follow(Transition(alone, (Move(best, ()),)))
+                self._follow()
+                note = f"text undecided for more than Limits.pending_bytes = {self._pending}"
+                self._emitter.add(ParseError("", note))
+        self.due = since + self._pending
 
     def deltas(self) -> list[Delta]:
         """What has become certain since the last call."""
@@ -239,5 +264,6 @@ class Reader:
         copy._emitter, copy._followed = self._emitter.clone(), self._followed
         copy._fork, copy._base = self._fork, self._base
         copy._snapshots, copy._told = self._snapshots[:], self._told
+        copy._pending, copy.due = self._pending, self.due
         return copy
 
