@@ -322,6 +322,8 @@ COUNTED = [
     {"^a[a-z]{0,8}$": {"type": "integer"}, "^a": {"minimum": 5}, "^b$": {"type": "null"}, "^[bc]$": True},
     {"^x-": {"type": "null"}, "^y-": {"type": "integer"}, "^z-": {"type": "string"}, "^[xw]-[a-z]{8,}$": True},
 ]
+COUNTED.append({"^w-[ab]*$": {"type": "null"}, "^x-[ab]*$": {"type": "integer"}, "^y-[ab]*$": {}, "^z-[ab]*$": False})
+COUNTED.append({**COUNTED[-1], "^[a-z-]{2,9}$": {"minimum": 5}, "^(a|b|x-b)$": {"type": "integer"}})
 ASCII = ["a", "b", "c", "ab", "abc", "a" * 9, "a" * 10, "a" * 11, "A", "x-", "x-b", "y-", "z-b", "w-", "x-aaaaaaaa"]
 KEYS = {"gemma4": ASCII, "atem": [*ASCII, "", "é" * 9, "é" * 10, "z-é"]}
 REST = [{}, {"additionalProperties": False}, {"additionalProperties": {"type": "null"}}]

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 from ..automaton.dfa import Dfa, difference, literals, union
 from ..automaton.expression import INFINITE
-from ..automaton.meet import product, sample
+from ..automaton.meet import product, sample, shares
 from ..automaton.regex import RegexError, counted_pattern, pattern_dfa
 from ..errors import LimitExceeded
 from ..limits import Limits
@@ -30,6 +31,7 @@ from .strings import Narrowed, narrowed_by
 __all__ = ["FreeKeys", "KeyRule"]
 
 _MOST_CLASSES = 32
+_MANY = range(4, 65)  # how many patterns there are where it pays to look for those that meet no other
 
 
 class FreeKeys(NamedTuple):
@@ -40,6 +42,7 @@ class FreeKeys(NamedTuple):
     values: tuple[Placed, ...]
 
 
+_Class: TypeAlias = "tuple[Narrowed, tuple[int, ...]]"  # keys, and the numbers of the patterns that they match
 _Side: TypeAlias = "tuple[Dfa, int, int | None]"  # an automaton, and how many characters its keys have
 
 
@@ -122,9 +125,12 @@ class KeyRule:
             return [FreeKeys(named, declared, tuple(self._values([])))]
         if declared:
             named = named.also(self.forms.free_keys(declared, self.rest.limits), limits=self.rest.limits)
-        split: list[tuple[Narrowed, tuple[int, ...]]] = [(named, ())]  # keys, and which patterns they match
         flat = [(index, pattern, placed) for index, row in enumerate(self.patterns) for pattern, placed in row]
+        alone, split = self._alone(named, [pattern for _, pattern, _ in flat])
+        done = {number for _, matched in alone for number in matched}
         for number, (_, pattern, placed) in enumerate(flat):
+            if number in done:
+                continue
             try:
                 finer = list(self._split(split, number, pattern))
             except LimitExceeded as error:
@@ -136,12 +142,28 @@ class KeyRule:
                 split = finer
         return [
             FreeKeys(keys, (), tuple(self._values([(flat[number][0], flat[number][2]) for number in matched])))
-            for keys, matched in split
+            for keys, matched in (*alone, *split)
         ]
 
-    def _split(
-        self, classes: list[tuple[Narrowed, tuple[int, ...]]], number: int, pattern: str
-    ) -> Iterator[tuple[Narrowed, tuple[int, ...]]]:
+    def _alone(self, named: Narrowed, patterns: list[str]) -> tuple[list[_Class], list[_Class]]:
+        """The classes of patterns that meet none of the others, if patterns are many; and the keys outside of them."""
+        key, limits = self.forms.object.key, self.rest.limits
+        if len(patterns) not in _MANY:
+            return [], [(named, ())]
+        try:
+            dfas = [pattern_dfa(pattern, spelling=key.table, limits=limits) for pattern in patterns]
+            pairs = [pair for pair in combinations(range(len(dfas)), 2) if shares([dfas[at] for at in pair], limits)]
+            alone = sorted(set(range(len(dfas))).difference(*pairs))
+            rest = difference(key.body, union(*(dfas[at] for at in alone), limits=limits), limits=limits)
+            sides: list[tuple[Dfa, tuple[int, ...]]] = [*((dfas[at], (at,)) for at in alone), (rest, ())]
+            found = [
+                (named.also(dfa, limits=limits), names) for dfa, names in sides if _met(named, (dfa, 0, None), limits)
+            ]
+        except LimitExceeded:
+            return [], [(named, ())]
+        return [each for each in found if each[1]], [each for each in found if not each[1]]
+
+    def _split(self, classes: list[_Class], number: int, pattern: str) -> Iterator[_Class]:
         """Each class, those of its keys that match a pattern apart from those that do not."""
         limits = self.rest.limits
         matching, *others = self._sides(pattern)
