@@ -4,6 +4,7 @@ In: expressions. Out: `alt` and `words`, with the same guarantees as the constru
 
 Neighbours that begin with the same part are factored, and runs of literals become one trie, so that a hundred tools
 that share all but the name are one expression until the name is read; its nodes are made when they are reached.
+In a trie a literal comes before those that it begins, in whatever order they were given.
 Invariant: no `Alt` holds another, nor `NOTHING`, nor the same expression twice.
 Cost: linear in the alternatives; a trie node costs its children. 100 names as alternatives took 9.9 ms a mask, as a
 trie they take 0.1 ms.
