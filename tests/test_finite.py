@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from tests.oracle.atem import reads_as
 from tests.spelt import ATEM, of_x
@@ -60,7 +61,7 @@ def test_readers_and_masks_agree(types: tuple[str, ...], form: str) -> None:
     start = ATEM.machine(made).start.run(ATEM.symbols(before))
     assert start is not None
     admitted = frozenset({"string", *types, *(("integer",) if "number" in types else ())})
-    for number in BORDERS[::5] + OTHERS:
+    for number in BORDERS[::11] + OTHERS:
         text = form.format(number)
         found = start.state.run(ATEM.symbols(text + after))
         written = found is not None and found.state.accepting
@@ -82,3 +83,14 @@ def test_random_numbers(number: str) -> None:
         assert number.lstrip("-").isdigit() or math.isfinite(float(number))
     kept = cast_raw(number, frozenset({"string", "integer", "number"}), 500)
     assert kept == (number if is_finite(number) else json.dumps(number))
+
+
+@pytest.mark.parametrize("limit", [{"maxLength": 205}, {"minLength": 7}, {"pattern": "^[0-9e.]+$"}], ids=str)
+def test_restricted_strings_beside_numbers_are_exact(limit: dict[str, Any]) -> None:
+    made = ATEM.compile(of_x({"anyOf": [{"type": "string", **limit}, {"enum": [0.25]}]}))
+    assert {found.status for found in made.findings if found.path.startswith("$.properties.x")} == {"enforced"}
+    wanted = Draft202012Validator(limit)
+    admitted = frozenset({"string", "integer", "number"})
+    for number in BORDERS[::7] + OTHERS:
+        written = wanted.is_valid(number) and cast_raw(number, admitted, 500).startswith('"')
+        assert ATEM.admits(made, {"x": number}) is written, number
