@@ -36,12 +36,13 @@ class Tool:
 class Tools:
     """The tools of a request, by name, in their order."""
 
-    __slots__ = ("_by_name", "_places", "given")
+    __slots__ = ("_by_name", "_conditions", "_places", "given")
 
     def __init__(self, tools: Iterable[Tool] | None) -> None:
         self.given = tools is not None
         self._by_name: dict[str, Tool] = {}
         self._places: dict[str, Place] = {}
+        self._conditions: Declared | None = None
         for tool in tools or ():
             if tool.name in self._by_name:
                 raise RequestError(f"tools: {tool.name!r} is defined twice; give every tool a name of its own")
@@ -92,7 +93,9 @@ class Tools:
 
     def conditions(self) -> Declared:
         """What a grammar's conditions ask for: the names, and the keys that each schema lists at its root."""
-        return Declared(tuple((tool.name, *_keys(tool.schema)) for tool in self._by_name.values()))
+        if self._conditions is None:
+            self._conditions = Declared(tuple((tool.name, *_keys(tool.schema)) for tool in self._by_name.values()))
+        return self._conditions
 
     def __len__(self) -> int:
         return len(self._by_name)
