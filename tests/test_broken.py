@@ -248,3 +248,25 @@ def test_a_partial_vocabulary_that_cannot_spell_a_call(name: str) -> None:
     vocabulary = tg.Vocabulary.from_tokens([b"a"], {m: 1 + k for k, m in enumerate(markers)}, allow_partial=True)
     with pytest.raises(tg.VocabularyError, match="no tokens spell any turn"):
         tg.load_format(name).constraint(tools(), "required", vocabulary=vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        ("a:null,c:false,n:1", {"a": None, "c": False, "n": 1}),
+        ("a:5,c:[],n:1", {"a": 5, "c": [], "n": 1}),
+        ("a:true,c:6", {"a": True, "c": 6}),
+        ("a:5,6,n:1", {"a": "5,6", "n": 1}),  # no canonical reading, so the text is raw
+        ("a:Paris, c: x,n:1", {"a": "Paris, c: x", "n": 1}),
+    ],
+)
+@pytest.mark.parametrize(
+    "call", ["<|tool_call>call:f{%s}<tool_call|>", "<start_function_call>call:f{%s}<end_function_call>"]
+)
+def test_a_plain_value_before_a_free_key_is_no_raw_text(call: str, arguments: str, value: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"a": {}, "n": {"type": "integer"}}}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    fmt = tg.load_format("gemma4" if "tool_call" in call else "functiongemma")
+    message = fmt.parse(call % arguments, tools=tools)
+    assert [call.value for call in message.calls] == [value]
+    assert not message.errors
