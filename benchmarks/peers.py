@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import twingram as tg
+from tests.engines import Tokens
 
 from .request import EBNF, FORMATS, LARK, STOPS, Case, grammar_text, vocabulary_of
 
@@ -136,19 +137,6 @@ class XGrammarOneThread(XGrammar):
     threads = 1
 
 
-class _Tokens:
-    """A vocabulary as llguidance asks for it."""
-
-    def __init__(self, vocabulary: tg.Vocabulary, stops: Sequence[int]) -> None:
-        self.eos_token_id, self.bos_token_id = stops[0], None
-        self.tokens = [vocabulary.token_bytes(token) for token in range(len(vocabulary))]
-        self.special_token_ids = [token for token in range(len(vocabulary)) if vocabulary.is_special(token)]
-        self.encode = vocabulary.encode
-
-    def __call__(self, text: bytes | str) -> list[int]:
-        return self.encode(text if isinstance(text, str) else text.decode("utf-8", "replace"))
-
-
 class LLGuidance(Engine):
     name = "llguidance"
 
@@ -156,7 +144,7 @@ class LLGuidance(Engine):
         self.module = _peer("llguidance", "pip install llguidance")
         self.fill = _peer("llguidance.numpy", "pip install llguidance").fill_next_token_bitmask
         stops = [vocabulary.special_tokens[stop] for stop in STOPS[self.fmt]]
-        wrapped = self.module.TokenizerWrapper(_Tokens(vocabulary, stops))
+        wrapped = self.module.TokenizerWrapper(Tokens(vocabulary, stops))
         size = len(vocabulary)
         self.tokenizer = self.module.LLTokenizer(wrapped, n_vocab=size, eos_token=stops, slices=list(SLICES))
         self.rows = np.zeros((1, -(-len(vocabulary) // 32)), dtype=np.int32)

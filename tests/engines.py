@@ -68,7 +68,9 @@ class XGrammar:
         return made.accept_token, mask
 
 
-class _Tokens:
+class Tokens:
+    """A vocabulary as llguidance asks for it."""
+
     def __init__(self, vocabulary: tg.Vocabulary, stops: Sequence[int]) -> None:
         self.eos_token_id, self.bos_token_id = stops[0], None
         self.tokens = [vocabulary.token_bytes(token) for token in range(len(vocabulary))]
@@ -87,7 +89,7 @@ class LLGuidance:
     def __init__(self, vocabulary: tg.Vocabulary, stops: Sequence[int]) -> None:
         self.module, self.size = _module("llguidance"), len(vocabulary)
         self.fill = _module("llguidance.numpy").fill_next_token_bitmask
-        wrapped = self.module.TokenizerWrapper(_Tokens(vocabulary, stops))
+        wrapped = self.module.TokenizerWrapper(Tokens(vocabulary, stops))
         self.tokenizer = self.module.LLTokenizer(wrapped, n_vocab=self.size, eos_token=list(stops))
         big = 10_000_000
         self.limits = self.module.LLParserLimits(

@@ -23,6 +23,7 @@ from twingram.grammar.reading import Reading, parser_machine
 from twingram.limits import DEFAULT_LIMITS
 from twingram.session.deltas import merge
 
+from .counting import calls_of
 from .oracle import FORMATS as SPOKEN
 from .oracle.generate import random_tool
 from .walks import (
@@ -346,28 +347,10 @@ def test_time_grows_no_faster_than_the_input(name: str, place: str) -> None:
     for count in (500, 500, 1000, 2000):
         parser = loaded(name).parser([STRING_TOOL])
         parser.feed(opening)
-        calls = _calls_of(lambda parser=parser, count=count: [parser.feed(unit) for _ in range(count)])
-        costs.append(calls + _calls_of(parser.finish))
+        calls = calls_of(lambda parser=parser, count=count: [parser.feed(unit) for _ in range(count)])
+        costs.append(calls + calls_of(parser.finish))
     assert costs[2] < 2.2 * costs[1] + 200, costs
     assert costs[3] < 2.2 * costs[2] + 200, costs
-
-
-def _calls_of(work: Callable[[], Any]) -> int:
-    import sys
-
-    calls = 0
-
-    def count(_frame: Any, event: str, _argument: Any) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return calls
 
 
 # 8. Rollback and fork

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import twingram as tg
+from tests.counting import calls_of
 from twingram.session.deltas import merge
 
 from ..walks import call_ids, json_prefix
@@ -292,24 +293,6 @@ def _check_work(trial: Trial, data: bytes) -> None:
     costs = []
     for count in (80, 40, 80):  # the first one meets new states
         parser = _parser(trial)
-        costs.append(_calls_of(lambda parser=parser, count=count: [parser.feed_bytes(data) for _ in range(count)]))
-        costs[-1] += _calls_of(parser.finish)
+        costs.append(calls_of(lambda parser=parser, count=count: [parser.feed_bytes(data) for _ in range(count)]))
+        costs[-1] += calls_of(parser.finish)
     assert costs[2] < 2.5 * costs[1] + 400, f"7: {costs}"
-
-
-def _calls_of(work: Any) -> int:
-    import sys
-
-    calls = 0
-
-    def count(_frame: Any, event: str, _argument: Any) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return calls
