@@ -281,6 +281,12 @@ def test_diagrams() -> None:
         assert diagram(grammar) == diagram(grammar)
 
 
+def test_diagrams_name_conditions() -> None:
+    drawn = diagram(tg.load_format("gemma4").grammar)
+    for label in ("declared tool_name", "declared key", "declared key of text"):
+        assert f">{label}<" in drawn
+
+
 def test_diagrams_say_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "railroad", None)
     with pytest.raises(tg.RequestError, match=r"pip install 'twingram\[diagrams\]'"):
