@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -623,3 +625,11 @@ def test_merge_joins_neighbours_only(deltas: list[Delta]) -> None:
         getattr(d, "text", getattr(d, "json", "")) for d in deltas
     )
     assert len(kinds) <= len(deltas)
+
+
+def test_ids_of_calls_differ_between_processes() -> None:
+    """They are drawn many at a time, and a process that forks takes none of them along."""
+    code = "import os; from twingram.session.callids import random_call_id as made; made(); os.fork(); print(made())"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert len(set(made)) == len(made) == 2
+    assert len({random_call_id() for _ in range(1000)}) == 1000

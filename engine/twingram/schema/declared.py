@@ -90,10 +90,12 @@ class Place:
             )
         if key in self._keys:
             found = self._members[key] = self._member(key)
-        elif self._stated("patternProperties"):
-            found = self._member(key)
+        elif self._others is not None:
+            found = self._others
         else:
-            found = self._others = self._others or self._member(key)
+            found = self._member(key)
+            if not self._stated("patternProperties"):
+                self._others = found
         return found
 
     def _member(self, key: str) -> Place:

@@ -11,8 +11,24 @@ from collections.abc import Callable
 __all__ = ["CallIds", "random_call_id"]
 
 
+_BYTES, _AT_ONCE = 12, 64
+_ready: list[str] = []  # ids that nobody has had yet: to ask the system for each takes 0.6 us more
+
+
 def random_call_id() -> str:
-    return "call_" + os.urandom(12).hex()
+    try:
+        return _ready.pop()
+    except IndexError:
+        data = os.urandom(_BYTES * _AT_ONCE).hex()
+        width = 2 * _BYTES
+        fresh = ["call_" + data[at : at + width] for at in range(0, len(data), width)]
+        found = fresh.pop()
+        _ready.extend(fresh)
+        return found
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_ready.clear)  # no two processes give the same ids
 
 
 class CallIds:
@@ -27,9 +43,10 @@ class CallIds:
         self._ids: list[str] = []
 
     def __call__(self, index: int) -> str:
-        while len(self._ids) <= index:
-            self._ids.append(self._factory())
-        return self._ids[index]
+        ids = self._ids
+        while len(ids) <= index:
+            ids.append(self._factory())
+        return ids[index]
 
     def renewed(self) -> CallIds:
         """For another turn: the same factory, new ids."""

@@ -53,8 +53,12 @@ class Output:
     def _taken(self) -> list[Delta]:
         """All deltas since the last time."""
         pieces, out = self._pieces, self._out
-        if not pieces and not out:
-            return []
+        if not out:
+            if not pieces:
+                return []
+            piece = pieces[0] if len(pieces) == 1 else "".join(pieces)
+            pieces.clear()
+            return [_delta(self._what, self._calls - 1, piece)]
         self._join()
         self._out = []
         return out

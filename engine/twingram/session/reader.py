@@ -21,6 +21,7 @@ from typing import NamedTuple
 from ..automaton.machine import State, Transition
 from ..automaton.moves import Move
 from ..automaton.tags import CUT, Tag
+from .acts import play
 from .deltas import Delta, ParseError
 from .emitter import Emitter
 from .track import ROOT, Fork, Node, collect, common, extend, first_after
@@ -160,30 +161,25 @@ class Reader:
         """What has become certain since the last call."""
         if self._followed < len(self.fired):
             self._follow()
-        upto, fork = self.position, self._fork
-        if fork is not None and fork.upto is not None:
-            upto = self._base + fork.upto
-        return self._emitter.more(self.text, upto)
+        fork = self._fork
+        if fork is None or fork.upto is None:
+            return self._emitter.more(self.text, self.position)
+        return self._emitter.more(self.text, self._base + fork.upto)
 
     def _follow(self) -> None:
         """Tell the emitter all tags up to here that are certain."""
-        fork, base, text, fire = self._fork, self._base, self.text, self._emitter.fire
-        todo = slice(self._followed, None)
-        for step, position in zip(self.fired[todo], self.places[todo], strict=True):
+        fork, base, fired, places = self._fork, self._base, self.fired, self.places
+        for at in range(self._followed, len(fired)):
+            step = fired[at]
             if fork is None:
-                moves = step.moves
-                assert moves is not None
-                if len(moves) == 1:
-                    fire(text, moves[0].tags, position)
-                    continue
-                fork, base = Fork.of(step), position
+                fork, base = step.fork or Fork.of(step), places[at]
             else:
-                fork = fork.after(step, position - base)
-            if fork.news:
-                fire(text, fork.news, base)
+                fork = fork.after(step, places[at] - base)
+            if fork.acts:
+                play(self._emitter, self.text, fork.acts, fork.news, base)
             if fork.level:
                 fork = None
-        self._followed, self._fork, self._base = len(self.fired), fork, base
+        self._followed, self._fork, self._base = len(fired), fork, base
 
     # -- rollback ------------------------------------------------------------------------------------------------------
 

@@ -75,7 +75,10 @@ class Scope:
     __slots__ = ("led", "mark", "note", "parent", "parts", "role", "sink", "start", "state")
 
     def __init__(self, parent: Scope | None, role: str, state: int, start: int, sink: int) -> None:
-        self.parent, self.role, self.state, self.sink = parent, role, state, sink
+        self.parent = parent
+        self.role = role
+        self.state = state
+        self.sink = sink
         self.start = self.mark = self.led = start  # `led`: where the markup begins that led to it
         self.parts: tuple[_Span, ...] = ()
         self.note = ""

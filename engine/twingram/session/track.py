@@ -21,6 +21,7 @@ from __future__ import annotations
 from ..automaton.machine import Transition
 from ..automaton.moves import Fired, Move
 from ..automaton.tags import Tag
+from .acts import acts_of
 
 __all__ = ["ROOT", "Fork", "Node", "collect", "common", "extend", "first_after"]
 
@@ -50,16 +51,17 @@ class Fork:
     """What threads have fired since they first differed: positions count from where the first step began.
 
     `news` are the tags that the last step made certain, `upto` is the first that is not (None if all are). `level`:
-    all is certain again, whether one thread is left or several that have fired the same.
+    all is certain again, whether one thread is left or several that have fired the same. `acts` are the news as acts.
     """
 
-    __slots__ = ("_after", "level", "news", "nodes", "shared", "upto")
+    __slots__ = ("_after", "acts", "level", "news", "nodes", "shared", "upto")
 
     def __init__(self, nodes: tuple[Node, ...], given: Node) -> None:
         self.nodes = nodes
         self.shared = common(nodes)
         self.news: tuple[Fired, ...] = tuple(collect(self.shared, given))
         self.upto = first_after(nodes, self.shared)
+        self.acts = acts_of(self.news)
         self.level = self.upto is None
         self._after: dict[tuple[Transition, int], Fork] = {}  # a step, and where it begins: the fork after it
 
