@@ -629,7 +629,8 @@ def test_merge_joins_neighbours_only(deltas: list[Delta]) -> None:
 
 def test_ids_of_calls_differ_between_processes() -> None:
     """They are drawn many at a time, and a process that forks takes none of them along."""
-    code = "import os; from twingram.session.callids import random_call_id as made; made(); os.fork(); os.write(1, made().encode() + b' ')"
+    make = "import os; from twingram.session.callids import random_call_id as made; made()"
+    code = f"{make}; os.fork(); os.write(1, made().encode() + b' ')"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert len(set(made)) == len(made) == 2
     assert len({random_call_id() for _ in range(1000)}) == 1000
