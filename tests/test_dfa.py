@@ -36,7 +36,7 @@ def words_of(dfa: Dfa) -> set[bytes]:
 def check_canonical(dfa: Dfa) -> None:
     """Trimmed, minimal, numbered breadth first, every attribute in line with the table."""
     table, accept = dfa.table.astype(np.int64), np.frombuffer(dfa.accept, np.uint8)
-    assert table.tolist() == dfa.rows
+    assert tuple(map(tuple, table.tolist())) == dfa.rows
     assert not table[0].any()
     assert not accept[0]
     order = [0, dfa.start] if dfa.start else [0]

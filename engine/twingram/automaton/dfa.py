@@ -5,7 +5,7 @@ Invariant: a `Dfa` is minimal, trimmed and canonically numbered (0 is dead, 1 th
 equal languages with equal boundary flags have equal tables, one digest and one object: compare with `is`. It is
 frozen once built; only answers that are computed on demand (`table`, `lengths`) are kept.
 Cost: building is linear in the runs plus the refinement of `minimize`; an operation on two automata visits the
-pairs of states that occur together. Lists of 256 targets a state are what the hot loops index; equal rows are shared.
+pairs of states that occur together. Tuples of 256 targets a state are what the hot loops index; equal rows are shared.
 
 Boundary flags: `boundary[s]` is 1 if entering `s` completes a character of the decoded text. States that differ in it
 never merge. `intersect` and `difference` take the flags of their first operand; `union` and `concat` set a flag where
@@ -61,7 +61,7 @@ class Dfa:
         "start",
     )  # fmt: skip
 
-    rows: list[list[int]]  # rows[state][byte] -> state; 0 is dead
+    rows: tuple[tuple[int, ...], ...]  # rows[state][byte] -> state; 0 is dead. The collector passes over such tuples
     runs: tuple[Row, ...]  # the same as runs, for what visits whole rows
     start: int  # 1, or 0 if the language is empty
     accept: bytes  # accept[state]: 1 or 0
@@ -74,15 +74,15 @@ class Dfa:
         self.runs = tuple(draft.rows)
         self.start, self.key = draft.start, key
         self.accept, self.boundary = bytes(draft.accept), bytes(draft.boundary)
-        shared: dict[Row, tuple[list[int], int]] = {}  # runs -> (targets by byte, set of bytes)
-        self.rows, firsts = [], []
+        shared: dict[Row, tuple[tuple[int, ...], int]] = {}  # runs -> (targets by byte, set of bytes)
+        rows, firsts = [], []
         for row in self.runs:
             made = shared.get(row)
             if made is None:
                 made = shared[row] = _expand(row)
-            self.rows.append(made[0])
+            rows.append(made[0])
             firsts.append(made[1])
-        self.first = tuple(firsts)
+        self.rows, self.first = tuple(rows), tuple(firsts)
         self.shortest = _shortest(self.runs, self.accept)
         self._table: NDArray[np.generic] | None = None
         self._lengths: WordLengths | None = None
@@ -130,7 +130,7 @@ class Dfa:
         return _intern, (Draft(self.runs, self.accept, self.boundary, self.start),)
 
 
-def _expand(row: Row) -> tuple[list[int], int]:
+def _expand(row: Row) -> tuple[tuple[int, ...], int]:
     targets, first = [0] * 256, 0
     for low, high, target in row:
         width = high - low + 1
@@ -139,7 +139,7 @@ def _expand(row: Row) -> tuple[list[int], int]:
         else:
             targets[low : high + 1] = [target] * width
         first |= ((1 << width) - 1) << low
-    return targets, first
+    return tuple(targets), first
 
 
 def _shortest(runs: Sequence[Row], accept: bytes) -> tuple[int, ...]:

@@ -40,19 +40,26 @@ class StringShape:
     def spell(self, value: str) -> bytes | None:
         """The body of this very string, None if the format cannot write it."""
         try:
+            spelt = value.encode() if self.table == "raw" else _inside(value).encode()
+            if self.body.matches(spelt):
+                return spelt
             if self.table == "raw":
-                spelt = value.encode()
-            else:
-                spelt = json.dumps(value, ensure_ascii=False)[1:-1].encode()
-                if not self.body.matches(spelt):  # it holds the letters of a marker: break them up
-                    spelt = b"".join(_escaped(char) for char in value)
+                return None
+            spelt = b"".join(_escaped(char) for char in value)  # it holds the letters of a marker: break them up
         except UnicodeEncodeError:
             return None
         return spelt if self.body.matches(spelt) else None
 
 
+_QUOTED = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder anew each time: 1.9 us, not 0.2
+
+
+def _inside(value: str) -> str:
+    return _QUOTED(value)[1:-1]
+
+
 def _escaped(char: str) -> bytes:
-    return f"\\u{ord(char):04x}".encode() if char in "<>[]|/" else json.dumps(char, ensure_ascii=False)[1:-1].encode()
+    return f"\\u{ord(char):04x}".encode() if char in "<>[]|/" else _inside(char).encode()
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from ..errors import LimitExceeded
 from ..limits import Limits
 from .apart import apart, contradicts, told_apart
 from .evaluated import closed_items, closed_properties
-from .keywords import COMBINING, KNOWN, UNKNOWN, Derived, unsupported
+from .keywords import ANNOTATIONS, COMBINING, KNOWN, UNKNOWN, Derived, unsupported
 from .negation import Options, negated, opposite
 from .references import References
 from .report import Placed, Refusal, Report
@@ -39,6 +39,7 @@ _WORK = 20_000  # schemas looked at for one place
 _OPTION = ""  # among the followed references: the way led through an option, which may be left out
 _MOST_TOGETHER = 4  # options of an `anyOf` of which every set is tried, where it matters which ones hold
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_BARE = ANNOTATIONS | {"$ref"}
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _CONDITIONS = ("if", "dependentSchemas", "dependencies")
 
@@ -348,15 +349,18 @@ class Resolver:
         return self._expand(target, followed | {name}, depth + 1)
 
     def direct(self, placed: Placed) -> Placed:
-        """The end of a chain of bare references: so that equal places are one place."""
+        """The end of a chain of references beside which nothing counts: so that equal places are one place."""
         seen = set()
-        while isinstance(placed.schema, Mapping) and placed.schema.keys() == {"$ref"}:
+        while isinstance(placed.schema, Mapping) and "$ref" in placed.schema and self._bare(placed.schema):
             if id(placed.schema) in seen:
                 return placed
             seen.add(id(placed.schema))
             target = self.references.resolve(placed)
             if target is None:
                 return placed
-            self._report.read(placed)
+            self._report.read(Placed({"$ref": placed.schema["$ref"]}, placed.path))
             placed = target
         return self.references.readable(placed)
+
+    def _bare(self, schema: Mapping[Any, Any]) -> bool:
+        return self.references.alone or schema.keys() <= _BARE

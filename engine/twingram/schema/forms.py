@@ -11,13 +11,14 @@ Cost: a few milliseconds, once for each rule of values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Hashable, Sequence
 from functools import cached_property, lru_cache
 
 from ..automaton.choice import alt, maybe
 from ..automaton.dfa import Dfa, difference, intersect, literals
 from ..automaton.expression import INFINITE, NOTHING, Expr, repeat, seq, text
-from ..automaton.meet import later, meet
+from ..automaton.meet import later, meet, sample
 from ..automaton.members import ObjectTemplate, members
 from ..automaton.notjson import not_json
 from ..automaton.numbers import integer_dfa, number_dfa
@@ -30,6 +31,7 @@ from .stated import Types
 
 __all__ = ["Forms", "both", "row_of", "without_texts"]
 
+_ESCAPED = 8  # states for a byte of a key that may be written as an escape
 _KEPT = 32  # sets of declared keys of which the free keys are remembered
 _OTHER_TYPES = frozenset({"null", "boolean", "integer", "number", "array", "object"})
 
@@ -42,7 +44,7 @@ class Forms:
         self._plain: dict[str, Expr] = {}  # scalar type -> its unrestricted values
         self._tails: dict[Expr, Expr] = {}  # unrestricted value of a member -> what follows the member's key
         self._keys: dict[tuple[str, ...], Dfa] = {}  # declared keys -> the keys that are free beside them
-        self._free: dict[tuple[str, ...], Expr] = {}  # the same as expressions
+        self._free: dict[Hashable, Expr] = {}  # what free keys are made of -> their expression
         self._any: Expr | None = None
         if shape is not None:
             self.object = shape
@@ -161,23 +163,62 @@ class Forms:
         return found
 
     def free_key(self, dfas: tuple[Dfa, ...], low: int, high: int, declared: tuple[str, ...], limits: Limits) -> Expr:
-        """Keys of `low` to `high` characters that all the automata accept, and that are none of the declared ones."""
+        """Keys of `low` to `high` characters that all the automata accept, and that are none of the declared ones.
+
+        To take the declared ones out is put off until such a key is begun, where it is sure that one is left."""
         if not declared:
             return meet(dfas, low, high, limits=limits)
-        body = self.object.key.body
-        empty = bool(body.accept[body.start]) and "" not in declared
-        if len(dfas) > 1 or (low, high) != (0, INFINITE) or (not empty and self._short_keys <= len(declared)):
-            return meet((*dfas, self.free_keys(declared, limits)), low, high, limits=limits)
-        found = self._free.get(declared)
+        key = (dfas, low, high, declared)
+        found = self._free.get(key)
         if found is None:
+            least = self._least_free(*key, limits) if self._small(declared, limits) else None
+            if least is None:
+                found = self._free_key(*key, limits)
+            else:
+                found = later(lambda: self._free_key(*key, limits), least)
             if len(self._free) > _KEPT:
                 self._free.clear()
-            found = self._free[declared] = later(lambda: text(self.free_keys(declared, limits)), 0 if empty else 1)
+            self._free[key] = found
         return found
+
+    def _free_key(
+        self, dfas: tuple[Dfa, ...], low: int, high: int, declared: tuple[str, ...], limits: Limits
+    ) -> Expr:
+        own, free = self.object.key.body, self.free_keys(declared, limits)
+        return meet((free, *(dfa for dfa in dfas if dfa is not own)), low, high, limits=limits)
+
+    def _small(self, declared: tuple[str, ...], limits: Limits) -> bool:
+        """Whether the automaton of the free keys is surely within the limits."""
+        each = 1 if self.object.key.table == "raw" else _ESCAPED
+        return each * sum(len(name.encode("utf-8", "surrogatepass")) + 1 for name in declared) < limits.automaton_states
+
+    def _least_free(
+        self, dfas: tuple[Dfa, ...], low: int, high: int, declared: tuple[str, ...], limits: Limits
+    ) -> int | None:
+        """Bytes of the shortest key that is free for sure; None if none is known."""
+        if dfas == (self.object.key.body,) and (low, high) == (0, INFINITE):
+            body = dfas[0]
+            if body.accept[body.start] and "" not in declared:
+                return 0
+            if sum(len(name) == 1 for name in declared) < self._short_keys:
+                return 1
+        found = self.sample_key(dfas, low, high, limits)
+        return meet(dfas, low, high, limits=limits).shortest if found is not None and found not in declared else None
+
+    def sample_key(self, dfas: tuple[Dfa, ...], low: int, high: int, limits: Limits) -> str | None:
+        """A shortest key of `low` to `high` characters that all the automata accept; None if there is none."""
+        spelt = sample(dfas, low, high, limits=limits)
+        if spelt is None:
+            return None
+        text = spelt.decode("utf-8", "replace")
+        if self.object.key.table == "raw":
+            return text
+        read: str = json.loads(f'"{text}"')
+        return read
 
     @cached_property
     def _short_keys(self) -> int:
-        """How many keys of a single byte there are: so many may be declared without any doubt that one is free."""
+        """How many keys of a single byte there are."""
         body = self.object.key.body
         return sum(body.accept[target] for target in body.rows[body.start][:128])
 

@@ -11,7 +11,7 @@ the class; nothing where no key is free.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
@@ -123,16 +123,15 @@ class KeyRule:
         named = self._named(Narrowed((self.forms.object.key.body,), 0, INFINITE))
         if not self.patterned:
             return [FreeKeys(named, declared, tuple(self._values([])))]
-        if declared:
-            named = named.also(self.forms.free_keys(declared, self.rest.limits), limits=self.rest.limits)
         flat = [(index, pattern, placed) for index, row in enumerate(self.patterns) for pattern, placed in row]
         alone, split = self._alone(named, [pattern for _, pattern, _ in flat])
         done = {number for _, matched in alone for number in matched}
         for number, (_, pattern, placed) in enumerate(flat):
             if number in done:
                 continue
+            ahead = [index for index, _, _ in flat[number + 1 :]]
             try:
-                finer = list(self._split(split, number, pattern))
+                finer = [each for each in self._split(split, number, pattern) if not self._idle(each, flat, ahead)]
             except LimitExceeded as error:
                 self.rest.report.relax(placed.path, "patternProperties", str(error))
                 continue
@@ -140,10 +139,30 @@ class KeyRule:
                 self.rest.report.relax(placed.path, "patternProperties", "too many patterns overlap")
             else:
                 split = finer
+        found = [each for each in (*alone, *split) if not self._idle(each, flat, ())]
         return [
-            FreeKeys(keys, (), tuple(self._values([(flat[number][0], flat[number][2]) for number in matched])))
-            for keys, matched in (*alone, *split)
+            FreeKeys(keys, self._among(declared, keys), tuple(self._values([flat[number][::2] for number in matched])))
+            for keys, matched in found
         ]
+
+    def _idle(self, found: _Class, flat: Sequence[tuple[int, str, Placed]], ahead: Collection[int]) -> bool:
+        """Whether no key of a class may be written, even if more patterns match: those of the schemas `ahead`."""
+        _, matched = found
+        if any(flat[number][2].schema is False for number in matched):
+            return True
+        heard = {flat[number][0] for number in matched}.union(ahead)
+        return any(
+            schema.get("additionalProperties") is False and index not in heard
+            for index, (schema, _) in enumerate(self.branch)
+        )
+
+    def _among(self, declared: Iterable[str], keys: Narrowed) -> tuple[str, ...]:
+        """The declared keys that a class would hold."""
+        spell = self.forms.object.key.spell
+        fitting = ((name, spell(name)) for name in declared if keys.low <= len(name) <= keys.high)
+        return tuple(
+            name for name, spelt in fitting if spelt is not None and all(dfa.matches(spelt) for dfa in keys.dfas)
+        )
 
     def _alone(self, named: Narrowed, patterns: list[str]) -> tuple[list[_Class], list[_Class]]:
         """The classes of patterns that meet none of the others, if patterns are many; and the keys outside of them."""

@@ -12,13 +12,11 @@ Cost: linear in the members, in any order (`automaton.members`). Free keys cost 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..automaton.choice import alt
 from ..automaton.expression import INFINITE, NOTHING, Expr, seq
-from ..automaton.meet import sample
 from ..automaton.members import ObjectTemplate
 from .bounds import greatest, least
 from .context import Context
@@ -140,13 +138,13 @@ class ObjectPlan:
 
     def sample_key(self, index: int) -> str:
         """One of the keys of a class of free keys; all of them are read alike."""
-        keys = self.free[index - len(self.members)].keys
-        found = sample(keys.dfas, keys.low, keys.high, limits=self.limits) or b""
-        spelt = found.decode("utf-8", "replace")
-        if self.forms.object.key.table == "raw":
-            return spelt
-        read: str = json.loads(f'"{spelt}"')
-        return read
+        free = self.free[index - len(self.members)]
+        dfas, low, high, _ = free.keys
+        found = self.forms.sample_key(dfas, low, high, self.limits)
+        if found in free.declared:
+            dfas = (*dfas, self.forms.free_keys(free.declared, self.limits))
+            found = self.forms.sample_key(dfas, low, high, self.limits)
+        return found or ""
 
     # -- building ------------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ..automaton.dfa import Dfa
 from ..automaton.expression import INFINITE, NOTHING, Expr, seq
+from ..automaton.kept import kept
 from ..automaton.meet import meet, product, sample
 from ..automaton.notjson import not_json
 from ..automaton.regex import RegexError, counted_pattern, pattern_dfa
@@ -119,11 +120,17 @@ def narrowed_by(branch: Branch, found: Narrowed, table: str, rest: Context) -> N
         for keyword in ("format", Own.UNFIT):
             if keyword in schema:
                 found = _by_format(found, placed, keyword, table, rest)
-        listed = [value for value in schema.get(Own.EXCLUDED, ()) if isinstance(value, str)]
-        if listed:
-            found = found.also(without_texts(any_text(table), listed, table, rest.limits), limits=rest.limits)
     high = least(branch, "maxLength", rest.report)
+    rows = (schema.get(Own.EXCLUDED, ()) for schema, _ in branch)
+    listed = sorted({value for row in rows for value in row if isinstance(value, str)})
+    if listed:
+        found = found.also(_other_than(tuple(listed), table, rest.limits), limits=rest.limits)
     return found if high is None else found._replace(high=min(found.high, high))
+
+
+@kept
+def _other_than(values: tuple[str, ...], table: str, limits: Limits) -> Dfa:
+    return without_texts(any_text(table), values, table, limits)
 
 
 def _by_pattern(found: Narrowed, placed: Placed, keyword: str | Own, table: str, rest: Context) -> Narrowed:

@@ -14,6 +14,7 @@ Source: this is the product construction of trie and automaton, breadth first; t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
@@ -37,7 +38,7 @@ class ByteAutomaton(Protocol):
     """What a sweep needs of an automaton. State 0 is dead, and its row leads to 0 only."""
 
     @property
-    def rows(self) -> list[list[int]]: ...
+    def rows(self) -> Sequence[Sequence[int]]: ...
     @property
     def table(self) -> NDArray[Any]: ...
     @property
