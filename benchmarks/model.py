@@ -13,7 +13,8 @@ streamed: one row with a streamer; the others run in batches. A turn counts as *
 `jsonschema`; where a turn was streamed, the deltas must make up the same message. The same requests without the mask
 (`--unmasked` of them) are judged by the parser alone.
 
-Each result is a line of JSON in `--out`; the table is printed at the end, of whatever was run by then.
+Each result is a line of JSON in `--out`; the table is printed at the end, of whatever was run by then. A command that
+was interrupted is taken up again with the same arguments: batches whose results `--out` holds are not run again.
 """
 
 from __future__ import annotations
@@ -216,6 +217,19 @@ def batches_of(requests: Sequence[Request], size: int) -> list[list[Request]]:
     return out
 
 
+def kept(file: Path | None) -> dict[tuple[int, bool], dict[str, Any]]:
+    """The results of an earlier run, by request and whether there was a mask. A line that was cut off is no result."""
+    found: dict[tuple[int, bool], dict[str, Any]] = {}
+    if file is not None and file.exists():
+        for line in file.read_text(encoding="utf-8").splitlines():
+            try:
+                result = json.loads(line)
+            except ValueError:
+                continue
+            found[result["number"], result["masked"]] = result
+    return found
+
+
 def table(results: Sequence[dict[str, Any]]) -> list[str]:
     """Markdown."""
     lines = ["| mask | choice | temperature | streamed | turns | valid | share | mean tokens | s a token |",
@@ -267,7 +281,11 @@ def main() -> None:
     bare = batches_of([request for request in requests if not request.streamed][: options.unmasked], options.batch)
     work[2:2] = [(batch, False) for batch in bare]
     results: list[dict[str, Any]] = []
+    earlier = kept(options.out)
     for batch, masked in work:
+        if all((request.number, masked) in earlier for request in batch):
+            results += [earlier[request.number, masked] for request in batch]
+            continue
         if time.monotonic() - begin > 60 * options.minutes:
             break
         found = runner.run(batch, masked=masked)

@@ -11,16 +11,17 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 import twingram as tg
 
 from . import engine_sources
 from .engine_sources import or_skip, quietly
+from .interfaces import interface_faults
+from .plugins import ARGUMENTS, CALL, WEATHER, byte_tokenizer
 
 or_skip("sglang")
 torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
 
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -29,15 +30,7 @@ base = quietly("sglang.srt.constrained.base_grammar_backend")
 FunctionCallParser = quietly("sglang.srt.function_call.function_call_parser").FunctionCallParser
 protocol = quietly("sglang.srt.entrypoints.openai.protocol")
 
-WEATHER = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}, "days": {"type": "integer", "minimum": 1, "maximum": 14}},
-    "required": ["city", "days"],
-    "additionalProperties": False,
-}
-CALL = '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>'
 TURN = f"Let me look.{CALL}"
-ARGUMENTS = {"city": "Paris", "days": 3}
 NAMED = protocol.ToolChoice(function={"name": "get_weather"})
 
 
@@ -55,14 +48,7 @@ def registered() -> None:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    """Bytes and the markers."""
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    made = Tokenizer(models.BPE({letter: i for i, letter in enumerate(letters)}, []))
-    made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    grammar = tg.load_format("gemma4").grammar
-    markers = dict.fromkeys([*grammar.markers, *grammar.stops])
-    made.add_special_tokens([AddedToken(marker, normalized=False) for marker in markers])
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<turn|>")
+    return byte_tokenizer("gemma4", eos_token="<turn|>")
 
 
 @pytest.fixture
@@ -192,14 +178,16 @@ def test_walks_through_the_masks(tokenizer: Any, backend: Any, choice: Any, para
             jsonschema.validate(json.loads(call.parameters), WEATHER)
 
 
-def test_the_interface_is_whole() -> None:
-    """Each method of SGLang's bases that raises NotImplementedError has an answer here."""
-    from twingram_bindings.sglang.grammar import TwingramGrammar
+def test_the_interfaces_are_whole() -> None:
+    """What SGLang's bases leave open has an answer here, with the arguments that they have, and nothing here is unknown
+    to them."""
+    from twingram_bindings.sglang.detector import TwingramDetector
+    from twingram_bindings.sglang.grammar import TwingramGrammar, TwingramGrammarBackend
 
-    for name, method in vars(base.BaseGrammarObject).items():
-        function = getattr(method, "__func__", method)
-        if "NotImplementedError" in getattr(getattr(function, "__code__", None), "co_names", ()):
-            assert name in vars(TwingramGrammar), name
+    detector = quietly("sglang.srt.function_call.base_format_detector").BaseFormatDetector
+    assert interface_faults(TwingramDetector, detector, more=["format_name"]) == []
+    assert interface_faults(TwingramGrammar, base.BaseGrammarObject) == []
+    assert interface_faults(TwingramGrammarBackend, base.BaseGrammarBackend) == []
 
 
 def test_retokenizing_goes_back_to_where_the_tokens_part(tokenizer: Any, backend: Any) -> None:

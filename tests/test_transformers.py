@@ -10,6 +10,8 @@ import pytest
 
 import twingram as tg
 
+from .interfaces import interface_faults
+
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
@@ -76,6 +78,19 @@ def check(message: tg.Message | None) -> tg.Message:
     for call in message.calls:
         jsonschema.validate(call.value, SCHEMAS[call.name])
     return message
+
+
+def test_the_interfaces_are_whole() -> None:
+    """`generate` takes them for its own: the same calls, with the same arguments."""
+    from transformers import LogitsProcessor, StoppingCriteria
+    from transformers.generation.streamers import BaseStreamer
+
+    from twingram_bindings import transformers as ours
+
+    more = ("messages", "reset", "sessions", "stop_token_ids")
+    assert interface_faults(ours.TwingramLogitsProcessor, LogitsProcessor, calls=["__call__"], more=more) == []
+    assert interface_faults(ours.TwingramStoppingCriteria, StoppingCriteria, calls=["__call__"]) == []
+    assert interface_faults(ours.TwingramStreamer, BaseStreamer) == []
 
 
 @pytest.mark.parametrize(

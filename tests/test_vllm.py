@@ -5,6 +5,7 @@ run here."""
 from __future__ import annotations
 
 import importlib.metadata
+import inspect
 import json
 import random
 import types
@@ -13,21 +14,23 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 import twingram as tg
 
 from . import engine_sources
 from .engine_sources import or_skip, quietly
+from .interfaces import interface_faults, signature_faults
+from .plugins import ARGUMENTS, CALL, WEATHER, byte_tokenizer
 
 or_skip("vllm")
 torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
 
 pytestmark = pytest.mark.filterwarnings("default")
 
 parsers = quietly("twingram_bindings.vllm.parsers")
 masks = quietly("twingram_bindings.vllm.masks")
+requests = quietly("twingram_bindings.vllm.requests")
 protocol = quietly("vllm.entrypoints.openai.chat_completion.protocol")
 responses = quietly("vllm.entrypoints.openai.responses.protocol")
 SamplingParams = quietly("vllm.sampling_params").SamplingParams
@@ -36,29 +39,14 @@ VLLMValidationError = quietly("vllm.exceptions").VLLMValidationError
 interface = quietly("vllm.v1.sample.logits_processor.interface")
 slots = quietly("vllm.v1.worker.gpu.sample.logits_processor")
 
-WEATHER = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}, "days": {"type": "integer", "minimum": 1, "maximum": 14}},
-    "required": ["city", "days"],
-    "additionalProperties": False,
-}
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": WEATHER}}]
 NAMED = {"type": "function", "function": {"name": "get_weather"}}
-CALL = '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>'
 TURN = f"<|channel>thought\nhm\n<channel|>Let me look.{CALL}"
-ARGUMENTS = {"city": "Paris", "days": 3}
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    """Bytes and the markers."""
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    made = Tokenizer(models.BPE({letter: i for i, letter in enumerate(letters)}, []))
-    made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    grammar = tg.load_format("gemma4").grammar
-    markers = dict.fromkeys([*grammar.markers, *grammar.stops])
-    made.add_special_tokens([AddedToken(marker, normalized=False) for marker in markers])
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made)
+    return byte_tokenizer("gemma4")
 
 
 def request_of(**fields: Any) -> Any:
@@ -76,6 +64,52 @@ def parser_of(tokenizer: Any, reasoning: str | None = "twingram_gemma4", tool: s
 
 def test_written_against_this_release() -> None:
     assert importlib.metadata.version("vllm") == engine_sources.VLLM
+
+
+def test_the_interfaces_are_whole() -> None:
+    """Both sides: what vLLM's bases ask for is here, with the arguments that they have, and nothing here is unknown to
+    them, but for a hook that its parser looks up by name."""
+    abstract = quietly("vllm.tool_parsers.abstract_tool_parser").ToolParser
+    thinking = quietly("vllm.reasoning.abs_reasoning_parsers").ReasoningParser
+    more = ("finish_streaming", "format_name")
+    assert interface_faults(parsers.TwingramToolParser, abstract, more=("masks", *more)) == []
+    assert interface_faults(parsers.TwingramReasoningParser, thinking, more=more) == []
+    both = (interface.LogitsProcessor, slots.LogitsProcessor)
+    assert interface_faults(masks.TwingramLogitsProcessor, *both) == []
+    assert all(issubclass(masks.TwingramLogitsProcessor, one) for one in both)
+    source = inspect.getsource(quietly("vllm.parser.abstract_parser"))
+    assert ".finish_streaming()" in source
+    assert '"finish_streaming"' in source
+
+
+def test_the_flags_are_those_that_vllm_reads() -> None:
+    abstract = quietly("vllm.tool_parsers.abstract_tool_parser").ToolParser
+    thinking = quietly("vllm.reasoning.abs_reasoning_parsers").ReasoningParser
+    assert abstract.supports_required_and_named is True
+    assert (abstract.engine_based_streaming, thinking.engine_based_streaming) == (False, False)
+    assert "skip_reasoning_parsing" in inspect.getsource(quietly("vllm.parser.abstract_parser"))
+
+
+def test_a_field_of_its_parameters_carries_the_argument(tokenizer: Any) -> None:
+    """What a client sends as `vllm_xargs`, and what the tool parser adds to it, are `extra_args` for the masks."""
+    request = request_of(tool_choice="required", vllm_xargs={"other": 1})
+    params = parser_of(tokenizer, tool="twingram_gemma4_masks").adjust_request(request).to_sampling_params(100, {})
+    assert params.extra_args["other"] == 1
+    assert json.loads(params.extra_args[requests.ARGUMENT])["tool_choice"] == "required"
+    masks.TwingramLogitsProcessor.validate_params(params)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_offline_helpers_give_the_same(strict: bool) -> None:
+    """Beside vLLM's module of the same name; its values are strings."""
+    own, other = (quietly(f"{package}.gemma4_utils") for package in ("twingram_bindings", "vllm.tool_parsers"))
+    for name in own.__all__:
+        assert not [*signature_faults(getattr(own, name), getattr(other, name))]
+    for text in ("", "no call", CALL, f"{CALL} {CALL}", "call:f{n:1}", "<call>f{n:1}", "recall:f{n:1}", f"x{CALL}y"):
+        found = own.parse_tool_calls(text, strict=strict, stringify=True)
+        assert found == other.parse_tool_calls(text, strict=strict)
+    for text in ("x<|tool_response>", "x<|tool_response> \n", "<|tool_response>x"):
+        assert own.has_tool_response_tag(text) == other.has_tool_response_tag(text)
 
 
 def test_every_format_is_registered() -> None:
@@ -252,9 +286,6 @@ def check(tokenizer: Any, tokens: list[int]) -> None:
 
 def test_masks_row_by_row(tokenizer: Any, config: Any) -> None:
     """Constrained requests and others in one batch, which come, move, swap and go."""
-    both = (interface.LogitsProcessor, slots.LogitsProcessor)
-    assert all(issubclass(masks.TwingramLogitsProcessor, one) for one in both)
-    assert not masks.TwingramLogitsProcessor.__abstractmethods__
     processor, chance = masks.TwingramLogitsProcessor(config, torch.device("cpu"), False), random.Random(1)
     assert not processor.is_argmax_invariant()
     plain, forced = SamplingParams(), params_of(tokenizer)
