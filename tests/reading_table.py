@@ -30,6 +30,7 @@ the next thing that can be. Nothing is dropped in silence, and no call is invent
   has a vocabulary.
 * What follows a stop marker is not the model's turn, and is ignored.
 * Output that ends in the middle of markup is an error with that markup. `finish(reason="length")` says why it ended.
+  Within a call that has begun, which is incomplete then, the error has no text, and its reason names the markup.
 
 In the tables, `call f {...}` is a complete call with its arguments, `cut` an incomplete one, `error` the text of a
 `ParseError`. The columns to the right say what other programs gave for such output: vLLM 0.33.0, SGLang 0.5.23,

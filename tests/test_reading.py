@@ -13,6 +13,7 @@ import twingram as tg
 
 from .deviations import TOOLS as DECLARED
 from .deviations import tool
+from .fuzz.harness import Trial, random_trial
 from .test_deviations import MARKERS, told
 from .variants import VARIANTS, Variant
 from .walks import call_ids, small
@@ -109,9 +110,9 @@ CUT = [
 # Half a marker that is letters to a parser of text. As tokens, its letters are text in any case.
 HALF = [
     ("gemma4", "Hi <|tool_", 'content "Hi <|tool_"'),
-    ("gemma4", f"{OPENER}call:f{{a:{QUOTE}x<|", 'cut f {"a": "x'),
+    ("gemma4", f"{OPENER}call:f{{a:{QUOTE}x<|", 'cut f {"a": "x; error ""'),
     ("atem", " to=user<|message|>Hi <|eo", 'content "Hi <|eo"'),
-    ("atem", f'{_INVOKE}a">x</atem:par', 'cut f {"a": "x"'),
+    ("atem", f'{_INVOKE}a">x</atem:par', 'cut f {"a": "x"; error ""'),
 ]
 
 
@@ -144,6 +145,39 @@ def test_half_a_marker(name: str, text: str, gives: str) -> None:
             parser.feed(piece)
         parser.finish("length")
         assert told(parser.message) == gives
+
+
+# Calls with the markup that may be cut between @, its first letter outside: before that the call is only incomplete.
+MARKUP = {
+    "gemma4": [f"{OPENER}call:f{{a:{QUOTE}x<@|\"|>@,l:[{QUOTE}y<@|\"|>@,1],b:2}}<@tool_call|>@"],
+    "atem": [
+        f'{BLOCK}<@atem:parameter name="@a">x<@/atem:parameter@>\n<@atem:parameter name="@l">[1]<@/atem:parameter@>\n',
+        f'{BLOCK}<@atem:parameter name="@b">1<@/atem:parameter@>\n</@atem:invoke@>\n',
+    ],
+}
+
+
+@pytest.mark.parametrize(("name", "marked"), [(name, text) for name in MARKUP for text in MARKUP[name]])
+def test_markup_of_a_call_that_is_cut_is_told(name: str, marked: str) -> None:
+    """Wherever the output ends inside of it; nothing of it is shown as an answer."""
+    parts = marked.split("@")
+    for at in range(1, len(parts), 2):
+        before, start = "".join(parts[:at]), max("".join(parts[:at]).rfind("<"), 0)
+        for width in range(len(parts[at])):
+            text = before + parts[at][:width]
+            message = tg.load_format(name).parse(text, tools=TOOLS)
+            told_of = [(error.text, error.reason) for error in message.errors]
+            assert told_of == [("", f"the output ended inside markup: {text[start:]}")], text
+            assert (message.content, len(message.incomplete_calls)) == (None, 1)
+            assert message.to_openai()["content"] is None
+            assert not any("content" in chunk["choices"][0]["delta"] for chunk in _chunks(name, text))
+        message = tg.load_format(name).parse(before[:start], tools=TOOLS)
+        assert not message.errors, before[:start]
+
+
+def _chunks(name: str, text: str) -> list[Any]:
+    parser = tg.load_format(name).parser(TOOLS)
+    return list(tg.openai_chunks(parser.feed(text) + parser.finish()))
 
 
 def test_the_reason_is_told() -> None:
@@ -291,6 +325,38 @@ def test_the_number_of_calls_is_limited(name: str) -> None:
     assert [error.reason for error in message.errors] == ["more calls than Limits.calls = 2"]
     assert (len(message.calls), message.content) == (2, "ok")
     assert len(read(name, text.encode()).calls) == 3
+
+
+@pytest.mark.parametrize("name", ["gemma4", "atem", "functiongemma"])
+def test_no_reading_is_dropped_in_silence(name: str) -> None:
+    """Where there are more readings than the limit admits an error says so, once; elsewhere nothing changes."""
+    rng, changed = random.Random(f"threads {name}"), 0
+    for _ in range(120):
+        trial = random_trial(rng, name)
+        whole, readings = _read_with(trial, tg.Limits())
+        for most in (1, 2, 3):
+            few, _ = _read_with(trial, tg.Limits(threads=most))
+            notes = [error for error in few.errors if "Limits.threads" in error.reason]
+            if readings > most:
+                assert notes == [tg.ParseError("", f"more readings than Limits.threads = {most}")], trial
+                changed += len(few.errors) > len(notes) + len(whole.errors)
+            else:
+                assert few == whole, trial
+    assert changed > 3
+
+
+def _read_with(trial: Trial, limits: tg.Limits) -> tuple[tg.Message, int]:
+    """The message, from one piece and from single bytes; and how many readings there were at once."""
+    found, most = [], 1
+    for pieces in ([trial.data], [bytes((byte,)) for byte in trial.data]):
+        parser = tg.load_format(trial.format).parser(DECLARED, call_id=call_ids(), limits=limits)
+        for piece in pieces:
+            parser.feed_bytes(piece)
+            most = max(most, len(parser._reader.state.threads))  # type: ignore[union-attr]
+        parser.finish()
+        found.append(parser.message)
+    assert found[0] == found[1]
+    return found[0], most
 
 
 # What may be a call without markers is text where no delimiter comes; a closer is data where no other tag follows.

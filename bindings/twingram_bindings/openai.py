@@ -109,7 +109,7 @@ class _Stream:
                 yield from self._delta(delta)
         yield from self._close("incomplete" if isinstance(self._open, tg.CallStart) else "completed")
         answers = [item for item in self._done if not isinstance(item, ResponseReasoningItem)]
-        if errors and not any(item.status == "completed" for item in answers):
+        if any(errors) and not any(item.status == "completed" for item in answers):
             yield from self._delta(tg.Content("".join(errors)))
             yield from self._close("completed")
         whole = self._response(done=True)

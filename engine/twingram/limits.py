@@ -25,7 +25,7 @@ class Limits:
     pending_bytes: int = 4 << 20
     """Text whose reading may stay undecided; past it the best reading wins and an error says so."""
     threads: int = 64
-    """Readings kept side by side; past it the lowest in priority is dropped."""
+    """Readings kept side by side; past it the lowest in priority are dropped, and an error says so."""
     automaton_states: int = 20_000
     """States of one byte automaton (a pattern, a number range)."""
     pattern_bytes: int = 20_000

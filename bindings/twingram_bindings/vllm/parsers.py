@@ -79,7 +79,7 @@ class TwingramToolParser(ToolParser):  # type: ignore[misc]
         ]
         content = message.content
         if content is None and not calls and message.errors:
-            content = "".join(error.text for error in message.errors)
+            content = "".join(error.text for error in message.errors) or None
         if self.skip_reasoning_parsing and message.reasoning:
             content = message.reasoning + (content or "")
         return ExtractedToolCallInformation(tools_called=bool(calls), tool_calls=calls, content=content)

@@ -32,7 +32,7 @@ from .derivative import derive
 from .expression import EMPTY, NOTHING, Expr, Literal, Seq, hoist, literal, seq
 from .loops import loop_of
 from .moves import Fired, Move, Moves, compose, simplified
-from .tags import COMMIT, Tag
+from .tags import COMMIT, DROPPED, Tag
 
 __all__ = ["Machine", "State", "Transition"]
 
@@ -152,8 +152,8 @@ class Machine:
     """The states reachable from one start expression."""
 
     __slots__ = (
-        "__weakref__", "_forked", "_forks", "_states", "depth", "epoch", "limits", "ordered", "recovery", "start",
-        "widths",
+        "__weakref__", "_forked", "_forks", "_states", "depth", "epoch", "limits", "literals", "ordered", "recovery",
+        "start", "widths",
     )  # fmt: skip
 
     def __init__(
@@ -165,14 +165,15 @@ class Machine:
         limits: Limits = DEFAULT_LIMITS,
         depth: Depth | None = None,
         ordered: bool = True,
+        literals: tuple[bytes, ...] = (),
     ) -> None:
-        """`ordered`: readings have an order of preference, and only `Limits.threads` of them are kept; else, where all
-        text has one reading only, none is lost. `widths[k]`: length in bytes of marker k's text. `recovery`: see
-        `grammar.recovery`; None for masks. `depth`: how many containers may be open; one more than is read by
-        default, so that the reader sees it and says which limit it is."""
+        """`ordered`: readings have an order of preference, and only `Limits.threads` of them are kept (a tag says so);
+        else, where all text has one reading only, none is lost. `widths[k]`: length in bytes of marker k's text.
+        `recovery`: see `grammar.recovery`; None for masks. `depth`: how many containers may be open; one more than is
+        read by default, so that the reader sees it and says which limit it is. `literals`: those of the grammar."""
         self.limits, self.recovery, self.widths, self.epoch = limits, recovery, widths, 0
         self.depth = Depth(limits.depth + 1) if depth is None else depth
-        self.ordered = ordered
+        self.ordered, self.literals = ordered, literals
         self._states: dict[tuple[Expr, ...], State] = {}
         self._forks = 0  # kept at transitions,
         self._forked: list[Transition] = []  # and those
@@ -266,7 +267,9 @@ class Machine:
                 return _distinct(out)
         if len(out) > 1 and not self.ordered:
             return _together(out)
-        return _distinct(out)[: self.limits.threads] if len(out) > 1 else out
+        out = _distinct(out) if len(out) > 1 else out
+        most = max(self.limits.threads, 1)
+        return out if len(out) <= most else _dropped(out[:most], width)
 
 
 def _forget(thread: Expr) -> None:
@@ -277,6 +280,11 @@ def _forget(thread: Expr) -> None:
     elif isinstance(thread, Alt) and thread.binding:
         for item in thread.items:
             _forget(item)
+
+
+def _dropped(found: list[tuple[Expr, int, tuple[Fired, ...]]], width: int) -> list[tuple[Expr, int, tuple[Fired, ...]]]:
+    """What is kept, with a mark that it is not all."""
+    return [(rest, source, (*fired, (DROPPED, width))) for rest, source, fired in found]
 
 
 def _together(found: list[tuple[Expr, int, tuple[Fired, ...]]]) -> list[tuple[Expr, int, tuple[Fired, ...]]]:

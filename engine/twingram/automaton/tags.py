@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["COMMIT", "CUT", "LEVEL", "Tag", "TagKind", "close_tag", "open_tag", "tag"]
+__all__ = ["COMMIT", "CUT", "DROPPED", "LEVEL", "Tag", "TagKind", "close_tag", "open_tag", "tag"]
 
 
 class TagKind(IntEnum):
@@ -21,7 +21,8 @@ class TagKind(IntEnum):
     STOP = 3  # the turn ends here: role is the stop marker's text, or a class of final states
     COMMIT = 4  # this reading stands: readings lower in the order die
     CUT = 5  # the output ended here, where no reading may end
-    LEVEL = 5  # a container ends that no role speaks of: it is counted, and nothing fires
+    DROPPED = 6  # readings were given up here, for there were too many
+    LEVEL = 7  # a container ends that no role speaks of: it is counted, and nothing fires
 
 
 class Tag:
@@ -57,4 +58,5 @@ def close_tag(role: str) -> Tag:
 
 COMMIT = tag(TagKind.COMMIT, "")
 CUT = tag(TagKind.CUT, "")
+DROPPED = tag(TagKind.DROPPED, "")
 LEVEL = tag(TagKind.LEVEL, "")

@@ -324,24 +324,7 @@ def ambiguity(grammar: Grammar) -> str | None:
 
 def steps_of(grammar: Grammar) -> bytes:
     """The bytes that a search through the states of a grammar tries."""
-    letters = set(_COMMON)
-    for rule in grammar.rules.values():
-        for branch in rule.choice.branches:
-            letters |= _letters(branch.node)
-    return bytes(sorted(letters))
-
-
-def _letters(node: Node) -> set[int]:
-    match node:
-        case Literal(text=text):
-            return set(text.encode()[:1])
-        case Group(parts=parts):
-            return set().union(*map(_letters, parts))
-        case Choice(branches=branches):
-            return set().union(*(_letters(branch.node) for branch in branches))
-        case Loop(node=inner):
-            return _letters(inner)
-    return set()
+    return bytes(sorted({*_COMMON, *(text.encode()[0] for text in grammar.literals() if text)}))
 
 
 def explore(machine: Machine, tried: bytes, most: int) -> Iterator[tuple[State, bytes]]:

@@ -44,7 +44,8 @@ def parser_machine(
     expr = seq(compiler.rule(start), ending)
     recovery = recovery_of(compiler, ending)
     compiler.settle()
-    return Machine(expr, widths=alphabet.widths, recovery=recovery, limits=limits)
+    literals = tuple(sorted({text.encode() for text in grammar.literals() if alphabet.number(text) is None}))
+    return Machine(expr, widths=alphabet.widths, recovery=recovery, limits=limits, literals=literals)
 
 
 def _ending(grammar: Grammar, alphabet: Alphabet) -> Expr:

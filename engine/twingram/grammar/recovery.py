@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from ..automaton.bound import Under, bound, env_of
-from ..automaton.choice import Words, alt
+from ..automaton.begun import begun
+from ..automaton.bound import bound, env_of
+from ..automaton.choice import alt
 from ..automaton.derivative import derive
 from ..automaton.ending import scopes
 from ..automaton.expression import NOTHING, Expr, Literal, Mark, Symbol, mark, seq, text
@@ -45,29 +46,17 @@ def recovery_of(compiler: Compiler, ending: Expr) -> Recovery | None:
     def recover(threads: tuple[Expr, ...]) -> _Found:
         scopes = [_broken_scope(thread, plans) for thread in threads]
         at = next((at for at, (_, role) in enumerate(scopes) if role), 0)
-        begun = [_begun(thread, markers) for thread in threads]
-        at = next((other for other, read in enumerate(begun) if read and scopes[other] == scopes[at]), at)
+        read = [begun(thread, markers) for thread in threads]
+        at = next((other for other, half in enumerate(read) if half and scopes[other] == scopes[at]), at)
         broken, role = scopes[at]
         role = role or compiler.grammar.recovers[0].role
-        abort = (tag(TagKind.ABORT, broken or role), -len(begun[at]))
+        abort = (tag(TagKind.ABORT, broken or role), -len(read[at]))
         plan, env = plans[role], env_of(threads[at])
         if env is not None:
             plan = bound(plan, env)
-        return [(at, (abort, *fired), rest) for fired, rest in _after(plan, begun[at])]
+        return [(at, (abort, *fired), rest) for fired, rest in _after(plan, read[at])]
 
     return recover
-
-
-def _begun(thread: Expr, markers: list[bytes]) -> bytes:
-    """The beginning of a marker that the thread was in the middle of; empty if it was not."""
-    for _, first, _ in thread.heads():
-        leaf = first.leaf if isinstance(first, Under) else first
-        if isinstance(leaf, Words) and leaf.depth:
-            return leaf.entries[leaf.low][0][: leaf.depth]
-        if isinstance(leaf, Literal):
-            whole = next((text for text in markers if text.endswith(leaf.data) and text != leaf.data), b"")
-            return whole[: len(whole) - len(leaf.data)]
-    return b""
 
 
 def _after(plan: Expr, read: bytes) -> list[tuple[tuple[tuple[Tag, int], ...], Expr]]:

@@ -7,7 +7,7 @@ Invariant: a `Grammar` that left `source.load` names only rules and terminals th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -32,6 +32,7 @@ __all__ = [
     "Start",
     "Terminal",
     "Use",
+    "literals_in",
 ]
 
 ROLES = frozenset(
@@ -238,3 +239,21 @@ class Grammar:
 
     def __eq__(self, other: object) -> bool:
         return self is other
+
+    def literals(self) -> frozenset[str]:
+        """The texts that stand in rules between quotes."""
+        return frozenset(text for rule in self.rules.values() for text in literals_in(rule.choice))
+
+
+def literals_in(node: Node) -> Iterator[str]:
+    match node:
+        case Literal(text=text):
+            yield text
+        case Group(parts=parts):
+            for part in parts:
+                yield from literals_in(part)
+        case Choice(branches=branches):
+            for branch in branches:
+                yield from literals_in(branch.node)
+        case Loop(node=inner):
+            yield from literals_in(inner)

@@ -27,17 +27,16 @@ from .callids import random_call_id
 from .casts import SPACE, cast_bare, cast_raw, cast_string, quote, unescape, unquote
 from .deltas import CallArguments, CallEnd, CallStart, Content, Delta, ParseError, Reasoning
 from .output import Output
-from .scopes import BODIES, CLOSERS, LEADS, LEAVES, PASSED_OVER, Scope, Sink, copied, find, leaf_text, unreadable
+from .scopes import BODIES, CLOSERS, LEADS, LEAVES, PASSED_OVER, SINKS, Scope, copied, find, leaf_text, unreadable
 from .tools import Tools
 from .trims import Prose
 
 __all__ = ["DIRECT", "Emitter", "random_call_id"]
 
 DIRECT = frozenset({"content", "reasoning"})
-_SINKS = {"content": Sink.CONTENT, "reasoning": Sink.REASONING}
 
 # Names of a module are found several times as fast as members of a class.
-_OPEN, _CLOSE, _ABORT, _COMMIT, _CUT = (TagKind(kind) for kind in (0, 1, 2, 4, 5))
+_OPEN, _CLOSE, _ABORT, _COMMIT, _CUT, _DROPPED = (TagKind(kind) for kind in (0, 1, 2, 4, 5, 6))
 _NOWHERE, _CONTENT, _REASONING, _STRING, _ESCAPED = range(5)
 _PLAIN, _STREAMED, _BODIED, _SETTLED, _BROKEN, _IGNORED, _VERBATIM = range(7)
 
@@ -90,7 +89,7 @@ class Emitter(Output):
         copy = Emitter.__new__(Emitter)
         Output.__init__(copy)
         copy._request, copy._sink, copy._sent = self._request, self._sink, self._sent
-        copy._calls, copy._stop, copy._bound = self._calls, self._stop, self._bound
+        copy._calls, copy._stop, copy._bound, copy._said = self._calls, self._stop, self._bound, self._said
         copy._scope = copied(self._scope)
         copy._prose = self._prose.clone()
         copy._arguments = None if self._arguments is None else self._arguments.clone()
@@ -125,6 +124,8 @@ class Emitter(Output):
                 self._abort(tag.role, position)
             elif kind is _CUT:
                 self._cut_off(position)
+            elif kind is _DROPPED:
+                self.once(f"more readings than Limits.threads = {self._request.limits.threads}")
             else:
                 self._end_turn(position)
 
@@ -178,7 +179,7 @@ class Emitter(Output):
             if role != "tool_name" and (top is None or top.role not in LEAVES):
                 state = self._open_leaf(role)
         elif role in BODIES:
-            sink = _NOWHERE if top is None else _sink_of_body(top, role)
+            sink = _NOWHERE if top is None else top.sink_of(role)
         elif role in CLOSERS:
             state = self._open_container(CLOSERS[role])
             top = self._scope
@@ -186,10 +187,10 @@ class Emitter(Output):
             self._prose.before_call()
             state, note = _BROKEN, "unreadable text"
             start = self._sent if top is None else position  # with the markup that led to what cannot be read
-        elif role in _SINKS:
+        elif role in SINKS:
             if role == "reasoning":
                 self._put(_CONTENT, self._prose.before_thought())
-            sink = _SINKS[role] if role in self._request.direct else _NOWHERE
+            sink = SINKS[role] if role in self._request.direct else _NOWHERE
         self._scope = scope = Scope(top, role, state, start, sink)
         if top is None:
             scope.led = self._sent
@@ -222,9 +223,7 @@ class Emitter(Output):
 
     def _is_string(self, place: Place) -> bool:
         types = place.types
-        if self._request.raw:
-            return types is not None and types == {"string"}
-        return types is None or "string" in types
+        return types == frozenset({"string"}) if self._request.raw else types is None or "string" in types
 
     def _close(self, text: bytearray, role: str, position: int) -> None:
         scope = self._scope
@@ -402,6 +401,12 @@ class Emitter(Output):
             self._scope.broken("the output ended inside markup")
             self._sent, self._sink = position, _NOWHERE
 
+    def cut_in(self, half: bytes) -> None:
+        """The output ended in the middle of markup of a call that has begun: it is said, but it is no answer."""
+        top = self._scope if half and self._arguments is not None else None
+        if top is not None and (top.role not in LEAVES or top.state in (_STREAMED, _BODIED)):
+            self.once(f"the output ended inside markup: {half.decode('utf-8', 'replace')}")
+
     def _report(self, text: bytearray, scope: Scope, position: int) -> None:
         broken = text[scope.start : position].decode("utf-8", "replace")
         if broken or scope.role != "error":
@@ -430,12 +435,6 @@ class Emitter(Output):
             return _IGNORED
         self._put(_STRING, json)
         return _PLAIN
-
-
-def _sink_of_body(leaf: Scope, role: str) -> int:
-    if leaf.state == _STREAMED:
-        return _STRING if role == "text" else _ESCAPED
-    return _SINKS.get(leaf.role, _NOWHERE)
 
 
 _ENDINGS: dict[str, Callable[[Emitter, bytearray, Scope, int], None]] = {

@@ -71,7 +71,7 @@ class Message:
         """A Chat Completions message. Text of errors becomes the content where there is no other answer."""
         content = self.content
         if content is None and not self.calls and self.errors:
-            content = "".join(error.text for error in self.errors)
+            content = "".join(error.text for error in self.errors) or None
         message: dict[str, Any] = {"role": "assistant", "content": content}
         if self.reasoning is not None:
             message["reasoning_content"] = self.reasoning

@@ -56,7 +56,7 @@ def openai_chunks(
             called, broken = called or delta.complete, broken or not delta.complete
         else:
             errors.append(delta.text)
-    if errors and not (answered or called):
+    if any(errors) and not (answered or called):
         yield chunk({"content": "".join(errors)})
     last = chunk({}, finish_reason or ("length" if broken else "tool_calls" if called else "stop"))
     yield last if usage is None else {**last, "usage": usage}

@@ -8,7 +8,7 @@ Cost: an append a piece, and what joining takes.
 
 from __future__ import annotations
 
-from .deltas import CallArguments, Content, Delta, Reasoning
+from .deltas import CallArguments, Content, Delta, ParseError, Reasoning
 from .scopes import Sink
 
 __all__ = ["Output"]
@@ -19,13 +19,14 @@ _CONTENT, _STRING = Sink.CONTENT, Sink.STRING
 class Output:
     """What an emitter writes to. It is the emitter's own base: a call through a second object took 0.1 us a piece."""
 
-    __slots__ = ("_calls", "_out", "_pieces", "_what")
+    __slots__ = ("_calls", "_out", "_pieces", "_said", "_what")
 
     def __init__(self) -> None:
         self._calls = 0  # begun so far; text of a call is the last one's
         self._out: list[Delta] = []
         self._pieces: list[str] = []  # of the delta that is being put together
         self._what = Sink.NOWHERE  # and its kind, as the sink of its text
+        self._said: tuple[str, ...] = ()  # the errors that are told once
 
     def _put(self, what: int, piece: str) -> None:
         """More text: of the answer (`Sink.CONTENT`), of a thought (`REASONING`), of the open call's JSON (`STRING`)."""
@@ -38,6 +39,12 @@ class Output:
     def add(self, delta: Delta) -> None:
         """One from outside."""
         self._add(delta)
+
+    def once(self, reason: str) -> None:
+        """An error that has no text of its own, the first time in a turn."""
+        if reason not in self._said:
+            self._said += (reason,)
+            self._add(ParseError("", reason))
 
     def _add(self, delta: Delta) -> None:
         self._join()

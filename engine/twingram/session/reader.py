@@ -18,6 +18,7 @@ from operator import index
 from sys import maxsize
 from typing import NamedTuple
 
+from ..automaton.begun import begun
 from ..automaton.machine import State, Transition
 from ..automaton.moves import Move
 from ..automaton.tags import CUT, Tag
@@ -222,6 +223,9 @@ class Reader:
         rest = [] if fork is None else collect(fork.nodes[best], fork.shared)
         self._emitter.fire(self.text, rest, base)
         out = self._emitter.advance(self.text, [(tag, self.position) for tag in ending], self.position)
+        if ending == (CUT,):
+            half = begun(self.state.threads[best], self.state.machine.literals, self.text)
+            self._emitter.cut_in(half)
         return out + self._emitter.finish(self.text, self.position, reason)
 
     def _best(self) -> tuple[int, tuple[Tag, ...]]:

@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from .casts import SPACE, unescape, unquote
 
 __all__ = [
-    "BODIES", "CLOSERS", "LEADS", "LEAVES", "PASSED_OVER", "Scope", "Sink", "State", "copied", "find", "leaf_text",
-    "unreadable",
+    "BODIES", "CLOSERS", "LEADS", "LEAVES", "PASSED_OVER", "SINKS", "Scope", "Sink", "State", "copied", "find",
+    "leaf_text", "unreadable",
 ]  # fmt: skip
 
 LEADS = frozenset({"silent", "padding"})  # text that leads to something: what breaks then begins with it
@@ -64,6 +64,7 @@ class Sink:
     ESCAPED = 4
 
 
+SINKS = {"content": Sink.CONTENT, "reasoning": Sink.REASONING}
 _BODIED = State.BODIED
 _Span = tuple[int, int, bool]  # start, end, escaped
 
@@ -82,6 +83,12 @@ class Scope:
         self.start = self.mark = self.led = start  # `led`: where the markup begins that led to it
         self.parts: tuple[_Span, ...] = ()
         self.note = ""
+
+    def sink_of(self, body: str) -> int:
+        """Where the text of a body in this leaf goes."""
+        if self.state == State.STREAMED:
+            return Sink.STRING if body == "text" else Sink.ESCAPED
+        return SINKS.get(self.role, Sink.NOWHERE)
 
     def broken(self, note: str) -> None:
         """From here on it is only the text of an error."""
