@@ -2,51 +2,169 @@
 
 In: branches, or lists of them. Out: yes where types, listed values, or a member that one of them requires tell them
 apart; no where that is not known. A wrong no costs time, not exactness.
-Cost: pairs of schemas and of their shared members, a few levels deep.
+
+What a schema says by itself is worked out once (`Facts`), what a branch says once for all the branches that it is put
+together with (`Gist`): a place of two hundred alternatives is made of some thousand pairs.
+Cost: pairs of gists and of their shared members, a few levels deep.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from .keywords import MAPPING
 from .report import Placed
-from .stated import Branch, admitted, canonical, listed_values, type_of
+from .stated import ALL_TYPES, Branch, canonical, declared_types, listed_values, type_of
 
-__all__ = ["apart", "contradicts", "told_apart"]
+__all__ = ["Apart", "Gist"]
 
 _LEVELS = 3
+_OBJECT = frozenset({"object"})
+_NUMBER = frozenset({"integer"})
 Direct = Callable[[Placed], Placed]  # follows bare references
+Values = frozenset[Any] | None
 
 
-def apart(left: Branch, right: Branch, direct: Direct, levels: int = _LEVELS) -> bool:
-    """Whether surely no value satisfies both."""
-    one, other = _values(left), _values(right)
-    if one is not None and other is not None:
-        return one.isdisjoint(other)
-    shared = _types(left) & _types(right)
-    if not shared:
-        return True
-    return shared == {"object"} and _by_member(left, right, direct, levels)
+class Facts(NamedTuple):
+    """What a schema says by itself. `schema` keeps it alive: it is known by its identity."""
+
+    schema: Mapping[Any, Any]
+    types: frozenset[str]
+    values: Values  # as canonical keys; None where it lists none
+    required: frozenset[str]
+    members: Mapping[Any, Any]
+    closed: bool  # whether other members are forbidden
 
 
-def told_apart(options: Sequence[Sequence[Branch]], beside: Branch, direct: Direct) -> bool:
-    """Whether options are told apart by the values that they list: their own, or those of a member that all require.
+class Gist(NamedTuple):
+    """What the schemas of a branch say together."""
 
-    What hundreds of options do as a rule, in time that is linear in them.
-    """
-    branches = [branch for option in options for branch in option]
-    if all(_values(branch) is not None for branch in branches):
-        return _owned(options, _values)
-    if not branches or any(_types((*beside, *branch)) != {"object"} for branch in branches):
+    types: frozenset[str]
+    values: Values
+    required: frozenset[str]
+    rows: tuple[Mapping[Any, Any], ...]  # the members that they list
+
+    def children(self, name: str) -> list[Any]:
+        """The schemas that are listed for a member."""
+        return [row[name] for row in self.rows if name in row]
+
+
+_NOTHING_SAID = Gist(ALL_TYPES, None, frozenset(), ())
+
+
+class Apart:
+    """Tells alternatives of one document apart."""
+
+    def __init__(self, direct: Direct) -> None:
+        self._direct = direct
+        self._facts: dict[int, Facts] = {}  # by the identity of the schema
+
+    def facts(self, schema: Mapping[Any, Any]) -> Facts:
+        found = self._facts.get(id(schema))
+        if found is None:
+            found = self._facts[id(schema)] = _facts(schema)
+        return found
+
+    def gist(self, branch: Branch, before: Gist = _NOTHING_SAID) -> Gist:
+        """What the schemas of a branch say together, and with what was said before."""
+        types, values, required, rows = before
+        for schema, _ in branch:
+            facts = self.facts(schema)
+            types &= facts.types
+            values = _meet(values, facts.values)
+            if facts.required:
+                required |= facts.required
+            if facts.members:
+                rows = (*rows, facts.members)
+        return Gist(types, values, required, rows)
+
+    def clash(self, left: Gist, right: Gist) -> bool:
+        """Whether surely no value satisfies both: by what they admit of types, or of members that are required.
+        Neither is known to contradict itself."""
+        types = left.types & right.types
+        if types != _OBJECT:
+            return not types
+        if any(self._impossible([*left.children(name), *right.children(name)]) for name in right.required):
+            return True
+        return any(  # members of which the right one says nothing stay as they are
+            self._impossible([*left.children(name), *more])
+            for name in left.required - right.required
+            for more in (right.children(name),)
+            if more
+        )
+
+    def contradicts(self, branch: Branch) -> bool:
+        """Whether surely no value satisfies the branch."""
+        return self.clash(_NOTHING_SAID, self.gist(branch))
+
+    def _impossible(self, children: Sequence[Any]) -> bool:
+        """Whether schemas of one member exclude each other by type or by value."""
+        if any(child is False for child in children):
+            return True
+        stated = [self.facts(child) for child in children if isinstance(child, MAPPING)]
+        if len(stated) < 2:
+            return False
+        if not frozenset.intersection(*(facts.types for facts in stated)):
+            return True
+        listed = [facts.values for facts in stated if facts.values is not None]
+        return bool(listed) and not frozenset.intersection(*listed)
+
+    # -- pairs of alternatives -----------------------------------------------------------------------------------------
+
+    def apart(self, left: Branch, right: Branch, levels: int = _LEVELS) -> bool:
+        """Whether surely no value satisfies both."""
+        one, other = self.gist(left), self.gist(right)
+        if one.values is not None and other.values is not None:
+            return one.values.isdisjoint(other.values)
+        shared = one.types & other.types
+        if shared != _OBJECT:
+            return not shared
+        return (
+            any(self._forbids(right, name) for name in one.required)
+            or any(self._forbids(left, name) for name in other.required)
+            or (levels > 0 and any(self._members_apart(left, right, n, levels) for n in one.required | other.required))
+        )
+
+    def _forbids(self, branch: Branch, name: str) -> bool:
+        for schema, _ in branch:
+            facts = self.facts(schema)
+            if facts.members.get(name) is False or (facts.closed and name not in facts.members):
+                return True
         return False
-    return any(
-        _owned(options, lambda branch, name=name: _values(_member(branch, name, direct)))  # type: ignore[misc]
-        for name in sorted(set.intersection(*map(_required, branches)))
-    )
+
+    def _members_apart(self, left: Branch, right: Branch, name: str, levels: int) -> bool:
+        one, other = self._member(left, name), self._member(right, name)
+        return bool(one) and bool(other) and self.apart(one, other, levels - 1)
+
+    def _member(self, branch: Branch, name: str) -> Branch:
+        """What the schemas of a branch say of a member, as far as they list it."""
+        children = []
+        for schema, path in branch:
+            members = self.facts(schema).members
+            if name in members:
+                children.append(self._direct(Placed(members[name], path)))
+        return tuple(child for child in children if isinstance(child.schema, MAPPING))
+
+    # -- many alternatives ---------------------------------------------------------------------------------------------
+
+    def told_apart(self, options: Sequence[Sequence[Branch]], beside: Branch) -> bool:
+        """Whether options are told apart by the values that they list: their own, or those of a member that all
+        require. What hundreds of options do as a rule, in time that is linear in them."""
+        branches = [branch for option in options for branch in option]
+        gists = {id(branch): self.gist(branch) for branch in branches}
+        if all(gist.values is not None for gist in gists.values()):
+            return _owned(options, lambda branch: gists[id(branch)].values)
+        types = self.gist(beside).types
+        if not branches or any(types & gist.types != _OBJECT for gist in gists.values()):
+            return False
+        return any(
+            _owned(options, lambda branch, name=name: self.gist(self._member(branch, name)).values)  # type: ignore[misc]
+            for name in sorted(frozenset.intersection(*(gist.required for gist in gists.values())))
+        )
 
 
-def _owned(options: Sequence[Sequence[Branch]], values: Callable[[Branch], frozenset[Any] | None]) -> bool:
+def _owned(options: Sequence[Sequence[Branch]], values: Callable[[Branch], Values]) -> bool:
     """Whether each value is that of one option only."""
     owner: dict[Any, int] = {}
     for index, option in enumerate(options):
@@ -57,95 +175,27 @@ def _owned(options: Sequence[Sequence[Branch]], values: Callable[[Branch], froze
     return True
 
 
-def contradicts(branch: Branch, known: int = 0) -> bool:
-    """Whether surely no value satisfies the branch: what it admits of types, or of members that it requires. The first
-    `known` schemas are known not to contradict each other."""
-    types = _types(branch)
-    if not types:
-        return True
-    if types != {"object"}:
-        return False
-    names = _required(branch)
-    if known:  # members of which the rest says nothing stay as they are
-        listed = (_mapping(schema.get("properties")) for schema, _ in branch[known:])
-        names &= _required(branch[known:]).union(*listed)
-    return any(_impossible(branch, name) for name in names)
+def _meet(one: Values, other: Values) -> Values:
+    return one if other is None else other if one is None else one & other
 
 
-def _impossible(branch: Branch, name: str) -> bool:
-    """Whether the schemas of a member that are listed exclude each other by type or by value."""
-    rows = (_mapping(schema.get("properties")) for schema, _ in branch)
-    children = [listed[name] for listed in rows if name in listed]
-    if any(child is False for child in children):
-        return True
-    member = tuple(Placed(child, "") for child in children if isinstance(child, Mapping))
-    return len(member) > 1 and (not _types(member) or _values(member) == frozenset())
-
-
-def _types(branch: Branch) -> frozenset[str]:
-    types = admitted(branch)
-    for schema, _ in branch:
-        values = listed_values(schema)
-        if values is not None:
-            listed: frozenset[str] = frozenset().union(*(type_of(value) for value in values))
-            types &= listed | ({"integer"} if "number" in listed else frozenset())
-    return types
-
-
-def _values(branch: Branch) -> frozenset[Any] | None:
-    """The values that all of the schemas list which list any."""
-    together: frozenset[Any] | None = None
-    for schema, _ in branch:
-        values = listed_values(schema)
-        if values is not None:
-            mine = frozenset(canonical(value) for value in values)
-            together = mine if together is None else together & mine
-    return together
-
-
-def _by_member(left: Branch, right: Branch, direct: Direct, levels: int) -> bool:
-    needs, others = _required(left), _required(right)
-    return (
-        any(_forbids(right, name) for name in needs)
-        or any(_forbids(left, name) for name in others)
-        or any(_members_apart(left, right, name, direct, levels) for name in needs | others)
+def _facts(schema: Mapping[Any, Any]) -> Facts:
+    types = declared_types(schema) or ALL_TYPES
+    listed = listed_values(schema)
+    if listed is not None:
+        kinds: frozenset[str] = frozenset().union(*(type_of(value) for value in listed))
+        types &= kinds | _NUMBER if "number" in kinds else kinds
+    required = schema.get("required")
+    members = schema.get("properties")
+    return Facts(
+        schema,
+        types,
+        None if listed is None else frozenset(map(canonical, listed)),
+        _texts(required) if isinstance(required, list) else frozenset(),
+        members if isinstance(members, MAPPING) else {},
+        schema.get("additionalProperties") is False and not schema.get("patternProperties"),
     )
 
 
-def _required(branch: Branch) -> set[str]:
-    return {
-        name for schema, _ in branch if isinstance(schema.get("required"), list) for name in schema["required"]
-        if isinstance(name, str)
-    }  # fmt: skip
-
-
-def _forbids(branch: Branch, name: str) -> bool:
-    for schema, _ in branch:
-        listed = _mapping(schema.get("properties"))
-        if listed.get(name) is False:
-            return True
-        if name not in listed and schema.get("additionalProperties") is False and not schema.get("patternProperties"):
-            return True
-    return False
-
-
-def _members_apart(left: Branch, right: Branch, name: str, direct: Direct, levels: int) -> bool:
-    if not levels:
-        return False
-    one, other = _member(left, name, direct), _member(right, name, direct)
-    return bool(one) and bool(other) and apart(one, other, direct, levels - 1)
-
-
-def _member(branch: Branch, name: str, direct: Direct) -> Branch:
-    """What the schemas of a branch say of a member, as far as they list it."""
-    children = (
-        direct(Placed(listed[name], path))
-        for schema, path in branch
-        for listed in (_mapping(schema.get("properties")),)
-        if name in listed
-    )
-    return tuple(child for child in children if isinstance(child.schema, Mapping))
-
-
-def _mapping(value: object) -> Mapping[Any, Any]:
-    return value if isinstance(value, Mapping) else {}
+def _texts(names: Iterable[Any]) -> frozenset[str]:
+    return frozenset(name for name in names if isinstance(name, str))

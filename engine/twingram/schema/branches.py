@@ -23,9 +23,9 @@ from typing import Any
 
 from ..errors import LimitExceeded
 from ..limits import Limits
-from .apart import apart, contradicts, told_apart
+from .apart import Apart
 from .evaluated import closed_items, closed_properties
-from .keywords import ANNOTATIONS, COMBINING, KNOWN, UNKNOWN, Derived, unsupported
+from .keywords import ANNOTATIONS, COMBINING, KNOWN, MAPPING, UNKNOWN, Derived, unsupported
 from .negation import Options, negated, opposite
 from .references import References
 from .report import Placed, Refusal, Report
@@ -50,11 +50,13 @@ class Resolver:
     def __init__(self, document: Any, report: Report, limits: Limits) -> None:
         self._report, self._depth = report, limits.schema_depth
         self.references = References(document)
+        self._apart = Apart(self.direct)
         self.blocked: Refusal | None = None  # why the last place has no branch, if a reference is to blame
         self._work = 0
         self._together = False  # whether it matters which options of an `anyOf` hold at once
         self._unknown = False  # whether a reference was met that is not followed
         self._beside: Branch = ()  # schemas that hold together with the one at hand, whichever alternatives are taken
+        self._directs: dict[tuple[int, str], tuple[Placed, Placed]] = {}  # where references lead
         self._made: dict[tuple[int, str], tuple[Any, Options | None]] = {}  # (schema, why) -> it, what follows from it
 
     def branches(self, schemas: Sequence[Placed]) -> list[Branch]:
@@ -70,7 +72,7 @@ class Resolver:
         before = self._beside
         found = []
         for place in places:
-            others = (each for each in places if each is not place and isinstance(each.schema, Mapping))
+            others = (each for each in places if each is not place and isinstance(each.schema, MAPPING))
             self._beside = (*before, *others)
             found.append(self._expand(place, followed, depth))
         self._beside = before
@@ -80,7 +82,7 @@ class Resolver:
         schema, path = placed
         if schema is False:
             return []
-        if not isinstance(schema, Mapping):
+        if not isinstance(schema, MAPPING):
             if schema is not True:
                 self._report.malformed(path, "", "a schema: an object, true or false")
             return [()]
@@ -94,7 +96,7 @@ class Resolver:
         placed = self._readable(placed)
         schema = placed.schema
         alone = "$ref" in schema and self.references.alone
-        self.check(Placed({"$ref": schema["$ref"]}, path) if alone else placed)
+        self.check(self._reference_only(placed) if alone else placed)
         if COMBINING.isdisjoint(schema):
             return [(placed,)]
         if alone:
@@ -154,8 +156,10 @@ class Resolver:
         if len(one) == len(other) == 1:
             return [one[0] + other[0]]
         found: list[Branch] = []
+        gists = [(right, self._apart.gist(right)) for right in other]
         for left in one:
-            found += [left + right for right in other if not contradicts(left + right, len(left))]
+            mine = self._apart.gist(left)
+            found += [left + right for right, gist in gists if not self._apart.clash(mine, gist)]
             if len(found) > max(_MOST, len(one), len(other)):
                 self._report.relax(path, keyword, f"the combination has more than {_MOST} alternatives")
                 return one
@@ -201,13 +205,13 @@ class Resolver:
     ) -> list[list[Branch]]:
         """For each option its alternatives without those of the options that it does not exclude by itself."""
         found, here = list(parts), self._beside
-        if told_apart(parts, here, self.direct):
+        if self._apart.told_apart(parts, here):
             return parts
 
         @cache
         def exclusive(one: int, other: int) -> bool:
             pairs = product(parts[one], parts[other])
-            return all(apart((*here, *left), (*here, *right), self.direct) for left, right in pairs)
+            return all(self._apart.apart((*here, *left), (*here, *right)) for left, right in pairs)
 
         for index in range(len(parts)):
             for other, place in enumerate(places):
@@ -218,7 +222,7 @@ class Resolver:
                     self._report.relax(placed.path, "oneOf", "options may hold together, and are not told apart")
                     return parts
                 pairs = (left + right for left in found[index] for right in away)
-                found[index] = [pair for pair in pairs if not contradicts(pair)]
+                found[index] = [pair for pair in pairs if not self._apart.contradicts(pair)]
         return found
 
     def _away(self, place: Placed, followed: frozenset[str], depth: int) -> list[Branch] | None:
@@ -245,7 +249,7 @@ class Resolver:
         if key in self._made:
             return self._made[key][1]
         found: Options | None
-        if isinstance(schema, Mapping) and "$ref" in schema:
+        if isinstance(schema, MAPPING) and "$ref" in schema:
             name = f"not {schema['$ref']}"
             target = None if name in followed else self.references.resolve(place)
             found = None if target is None else self._opposite(target, followed | {name})
@@ -277,7 +281,7 @@ class Resolver:
 
     def _dependencies(self, placed: Placed, keyword: str) -> Options:
         listed = placed.schema[keyword]
-        if not isinstance(listed, Mapping):
+        if not isinstance(listed, MAPPING):
             self._report.malformed(placed.path, keyword, "an object")
             return []
         return [
@@ -350,17 +354,34 @@ class Resolver:
 
     def direct(self, placed: Placed) -> Placed:
         """The end of a chain of references beside which nothing counts: so that equal places are one place."""
+        if not isinstance(placed.schema, MAPPING) or "$ref" not in placed.schema:
+            return self.references.readable(placed)
+        key = (id(placed.schema), placed.path)
+        found = self._directs.get(key)
+        if found is None:
+            found = self._directs[key] = placed, self._followed(placed)
+        return found[1]
+
+    def _followed(self, placed: Placed) -> Placed:
         seen = set()
-        while isinstance(placed.schema, Mapping) and "$ref" in placed.schema and self._bare(placed.schema):
+        while isinstance(placed.schema, MAPPING) and "$ref" in placed.schema and self._bare(placed.schema):
             if id(placed.schema) in seen:
                 return placed
             seen.add(id(placed.schema))
             target = self.references.resolve(placed)
             if target is None:
                 return placed
-            self._report.read(Placed({"$ref": placed.schema["$ref"]}, placed.path))
+            self._report.read(self._reference_only(placed) if self.references.alone else placed)
             placed = target
         return self.references.readable(placed)
 
     def _bare(self, schema: Mapping[Any, Any]) -> bool:
         return self.references.alone or schema.keys() <= _BARE
+
+    def _reference_only(self, placed: Placed) -> Placed:
+        """A reference without what stands beside it."""
+        schema = placed.schema
+        key = (id(schema), "$ref")
+        if key not in self._made:
+            self._made[key] = (schema, [{"$ref": schema["$ref"]}])
+        return Placed((self._made[key][1] or [schema])[0], placed.path)

@@ -27,7 +27,7 @@ from .arrays import ArrayPlan
 from .context import Context
 from .declared import Place
 from .forms import Forms
-from .keywords import ANNOTATIONS, PLAIN_SCALAR, Own
+from .keywords import ANNOTATIONS, MAPPING, PLAIN_SCALAR, Own
 from .literals import Literals
 from .numbers import numbers
 from .objects import REPEATED, ObjectPlan
@@ -140,9 +140,9 @@ class _Run:
             return self._anything(forms, path)
         if len(schemas) == 1 and read == "own":
             schema = schemas[0].schema
-            if schema is True or (isinstance(schema, Mapping) and schema.keys() <= ANNOTATIONS):
+            if schema is True or (isinstance(schema, MAPPING) and schema.keys() <= ANNOTATIONS):
                 return self._anything(forms, schemas[0].path)
-            if isinstance(schema, Mapping) and schema.keys() <= PLAIN_SCALAR:
+            if isinstance(schema, MAPPING) and schema.keys() <= PLAIN_SCALAR:
                 name = schema.get("type")
                 if isinstance(name, str) and name in _SCALARS and name in forms.types | {"integer"}:
                     self.rest.report.read(schemas[0])
@@ -233,7 +233,7 @@ class _Run:
         """Lists and objects that are excluded one by one are not taken out, but for the empty ones."""
         for placed in branch:
             for value in placed.schema.get(Own.EXCLUDED, ()):
-                if not value or not isinstance(value, (list, Mapping)) or type_of(value).isdisjoint(types):
+                if not value or not isinstance(value, (list, dict, Mapping)) or type_of(value).isdisjoint(types):
                     continue
                 others = [each for each in branch if each is not placed]
                 if all(self.rest.checker.satisfies(value, each) for each in others):
@@ -307,7 +307,7 @@ def _reads_alone(node: _Node, schemas: Sequence[Placed]) -> bool:
     if len(node.branches) != 1 or len(node.branches[0]) != 1 or len(schemas) != 1:
         return False
     schema = schemas[0].schema
-    return isinstance(schema, Mapping) and schema.keys() <= PLAIN_SCALAR and isinstance(schema.get("type"), str)
+    return isinstance(schema, MAPPING) and schema.keys() <= PLAIN_SCALAR and isinstance(schema.get("type"), str)
 
 
 def _summary(node: _Node, refusals: list[Refusal]) -> Refusal:

@@ -23,6 +23,7 @@ from typing import Any
 
 from ..automaton.regex import pattern_dfa
 from ..errors import LimitExceeded
+from .keywords import MAPPING
 from .references import References
 from .report import Placed
 from .stated import Types
@@ -86,7 +87,7 @@ class Place:
             return found
         if self._keys is None:
             self._keys = frozenset(
-                name for listed in self._stated("properties") if isinstance(listed, Mapping) for name in listed
+                name for listed in self._stated("properties") if isinstance(listed, MAPPING) for name in listed
             )
         if key in self._keys:
             found = self._members[key] = self._member(key)
@@ -154,10 +155,10 @@ def _children(branch: _Branch, container: str, of: Callable[[_Plain], list[objec
 def _named(schema: _Plain, key: str) -> list[object]:
     found: list[object] = []
     properties = schema.get("properties")
-    if isinstance(properties, Mapping) and key in properties:
+    if isinstance(properties, MAPPING) and key in properties:
         found.append(properties[key])
     patterns = schema.get("patternProperties")
-    if isinstance(patterns, Mapping):
+    if isinstance(patterns, MAPPING):
         found += [child for pattern, child in patterns.items() if isinstance(pattern, str) and _matches(pattern, key)]
     return found or _others(schema, "additionalProperties")
 
@@ -174,7 +175,7 @@ def _others(schema: _Plain, *keywords: str) -> list[object]:
     """The first of these keywords that says something."""
     for keyword in keywords:
         child = schema.get(keyword)
-        if child is False or isinstance(child, Mapping):
+        if child is False or isinstance(child, MAPPING):
             return [child]
     return []
 
@@ -208,7 +209,7 @@ class _Expansion:
         self._left -= 1
         if schema is False:
             return []
-        if not isinstance(schema, Mapping) or depth > _DEPTH or self._left < 0:
+        if not isinstance(schema, MAPPING) or depth > _DEPTH or self._left < 0:
             return [()]
         read: _Plain = self._root.readable(Placed(schema, "")).schema if self._root.foreign else schema
         branches: list[_Branch] = [(_plain(read),)]

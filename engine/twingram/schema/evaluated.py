@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .keywords import Derived
+from .keywords import MAPPING, Derived
 from .report import Placed
 from .stated import Branch
 
@@ -44,7 +44,7 @@ def closed_items(branch: Branch, owner: Placed) -> Derived | None:
             continue
         nested = schema is not owner.schema and "unevaluatedItems" in schema
         items = schema.get("items")
-        if nested or isinstance(items, (Mapping, bool)) or "additionalItems" in schema:
+        if nested or isinstance(items, (dict, Mapping, bool)) or "additionalItems" in schema:
             return Derived()
         for listed in (items, schema.get("prefixItems")):
             leading = max(leading, len(listed) if isinstance(listed, list) else 0)
@@ -55,4 +55,4 @@ def closed_items(branch: Branch, owner: Placed) -> Derived | None:
 
 
 def _mapping(value: object) -> Mapping[Any, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, MAPPING) else {}

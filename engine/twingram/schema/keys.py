@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ..automaton.dfa import Dfa, difference, literals, union
 from ..automaton.expression import INFINITE
@@ -24,6 +24,7 @@ from ..errors import LimitExceeded
 from ..limits import Limits
 from .context import Context
 from .forms import Forms
+from .keywords import MAPPING
 from .report import Placed, step
 from .stated import Branch, admitted, listed_values
 from .strings import Narrowed, narrowed_by
@@ -69,7 +70,7 @@ class KeyRule:
     def _patterns(self, placed: Placed) -> Iterator[tuple[str, Placed]]:
         schema, path = placed
         listed = schema.get("patternProperties")
-        if listed is not None and not isinstance(listed, Mapping):
+        if listed is not None and not isinstance(listed, MAPPING):
             self.rest.report.malformed(path, "patternProperties", "an object")
             return
         for pattern, child in (listed or {}).items():
@@ -87,22 +88,33 @@ class KeyRule:
 
     # -- declared keys -------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _speaking(self) -> list[tuple[int, Mapping[Any, Any], Placed | None, str]]:
+        """The schemas that say something of values: number, declared members, what is for the others, path."""
+        found = []
+        for index, (schema, path) in enumerate(self.branch):
+            members = schema.get("properties")
+            others = schema.get("additionalProperties", True)
+            if members or others is not True or "patternProperties" in schema:
+                listed = members if isinstance(members, MAPPING) else {}
+                rest = None if others is True else Placed(others, f"{path}.additionalProperties")
+                found.append((index, listed, rest, f"{path}.properties"))
+        return found
+
     def values_of(self, name: str) -> Iterator[Placed]:
         """The schemas of the value under this key."""
-        for index, (schema, path) in enumerate(self.branch):
-            properties = schema.get("properties")
-            found = False
-            if isinstance(properties, Mapping) and name in properties:
-                found = True
-                yield Placed(properties[name], f"{path}.properties{step(name)}")
-            if self.patterned:
+        for index, members, rest, path in self._speaking:
+            found = name in members
+            if found:
+                yield Placed(members[name], path + step(name))
+            if self.patterned and self.patterns[index]:
                 text = name.encode("utf-8", "replace")
                 for pattern, placed in self.patterns[index]:
                     if pattern_dfa(pattern, limits=self.rest.limits).matches(text):
                         found = True
                         yield placed
-            if not found and schema.get("additionalProperties", True) is not True:
-                yield Placed(schema["additionalProperties"], f"{path}.additionalProperties")
+            if not found and rest is not None:
+                yield rest
 
     def admits(self, name: str) -> bool:
         """Whether `propertyNames` admit this key."""

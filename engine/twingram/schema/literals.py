@@ -23,6 +23,7 @@ from ..automaton.notjson import is_document
 from ..errors import LimitExceeded
 from .context import Context
 from .forms import Forms
+from .keywords import MAPPING
 from .readings import read_as
 from .report import Placed, Refusal
 from .stated import Branch, Types, canonical, listed_values, type_of
@@ -128,7 +129,7 @@ class Literals:
             return _number(value, forms)
         if isinstance(value, list):
             return self._list(value, forms)
-        return self._object(value, forms) if isinstance(value, Mapping) and "object" in forms.types else NOTHING
+        return self._object(value, forms) if isinstance(value, MAPPING) and "object" in forms.types else NOTHING
 
     def _list(self, values: Sequence[Any], forms: Forms) -> Expr:
         if "array" not in forms.types:
@@ -200,10 +201,10 @@ def _shown(value: Any) -> str:
 
 def _levels(value: Any) -> int:
     """How many lists and objects stand inside each other, up to one more than are written; without recursion."""
-    layer: Iterable[Any] = [value] if isinstance(value, (list, Mapping)) else []
+    layer: Iterable[Any] = [value] if isinstance(value, (list, dict, Mapping)) else []
     for level in range(_DEEPEST + 1):
         if not layer:
             return level
-        below = (each.values() if isinstance(each, Mapping) else each for each in layer)
-        layer = {id(each): each for row in below for each in row if isinstance(each, (list, Mapping))}.values()
+        below = (each.values() if isinstance(each, MAPPING) else each for each in layer)
+        layer = {id(each): each for row in below for each in row if isinstance(each, (list, dict, Mapping))}.values()
     return _DEEPEST + 1

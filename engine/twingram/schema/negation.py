@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import Any
 
 from .formats import FORMATS, UNCHECKED
-from .keywords import ANNOTATIONS, ENFORCED, Derived, Own
+from .keywords import ANNOTATIONS, ENFORCED, MAPPING, Derived, Own
 from .stated import ALL_TYPES, declared_types, listed_values
 
 __all__ = ["negated", "opposite"]
@@ -29,16 +29,16 @@ def negated(schema: Any) -> Any:
     """The schema `{"not": schema}`, without the detour where there is one."""
     if isinstance(schema, bool):
         return not schema
-    if isinstance(schema, Mapping) and schema.keys() <= ANNOTATIONS:
+    if isinstance(schema, MAPPING) and schema.keys() <= ANNOTATIONS:
         return False
-    if isinstance(schema, Mapping) and set(schema) - ANNOTATIONS == {"not"}:
+    if isinstance(schema, MAPPING) and set(schema) - ANNOTATIONS == {"not"}:
         return schema["not"]
     return Derived({"not": schema})
 
 
 def opposite(schema: Any) -> Options | None:
     """Alternatives that together admit what `schema` does not."""
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, MAPPING):
         return [] if schema is not False else [True]
     found: Options = []
     for keyword in schema:
@@ -143,7 +143,7 @@ def _required(schema: Mapping[Any, Any]) -> Options | None:
 
 def _properties(schema: Mapping[Any, Any]) -> Options | None:
     listed = schema["properties"]
-    if not isinstance(listed, Mapping):
+    if not isinstance(listed, MAPPING):
         return None
     pairs = ((name, negated(child)) for name, child in listed.items())
     return [_of("object", required=[name], properties={name: other}) for name, other in pairs if other is not False]
@@ -151,7 +151,7 @@ def _properties(schema: Mapping[Any, Any]) -> Options | None:
 
 def _dependent_required(schema: Mapping[Any, Any]) -> Options | None:
     listed = schema["dependentRequired"]
-    if not isinstance(listed, Mapping) or not all(isinstance(names, list) for names in listed.values()):
+    if not isinstance(listed, MAPPING) or not all(isinstance(names, list) for names in listed.values()):
         return None
     pairs = [(name, needed) for name, names in listed.items() for needed in names if needed != name]
     return [_of("object", required=[name], properties={needed: False}) for name, needed in pairs]
@@ -159,7 +159,7 @@ def _dependent_required(schema: Mapping[Any, Any]) -> Options | None:
 
 def _dependent_schemas(schema: Mapping[Any, Any]) -> Options | None:
     listed = schema["dependentSchemas"]
-    if not isinstance(listed, Mapping):
+    if not isinstance(listed, MAPPING):
         return None
     return [
         Derived({"allOf": [_of("object", required=[name]), negated(child)]}) for name, child in listed.items()
@@ -168,7 +168,7 @@ def _dependent_schemas(schema: Mapping[Any, Any]) -> Options | None:
 
 def _dependencies(schema: Mapping[Any, Any]) -> Options | None:
     listed = schema["dependencies"]
-    if not isinstance(listed, Mapping):
+    if not isinstance(listed, MAPPING):
         return None
     names = {name: value for name, value in listed.items() if isinstance(value, list)}
     schemas = {name: value for name, value in listed.items() if not isinstance(value, list)}
@@ -182,7 +182,7 @@ def _items(schema: Mapping[Any, Any]) -> Options | None:
     items = schema["items"]
     if isinstance(items, list):
         rest = schema.get("additionalItems", True)
-        return None if isinstance(rest, Mapping) and rest else _positions(items, rest is False)
+        return None if isinstance(rest, MAPPING) and rest else _positions(items, rest is False)
     other = negated(items)
     if other is False or (items is False and schema.get("prefixItems")):
         return []  # in the latter case see `_prefix`

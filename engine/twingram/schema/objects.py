@@ -22,7 +22,7 @@ from .bounds import greatest, least
 from .context import Context
 from .forms import Forms
 from .keys import FreeKeys, KeyRule
-from .keywords import Derived, Own
+from .keywords import MAPPING, Derived, Own
 from .literals import ranks_of
 from .report import Placed, Refusal, step
 from .satisfies import needs_of
@@ -70,7 +70,7 @@ class ObjectPlan:
         listed: dict[str, str] = {}  # name -> path of its first schema
         for schema, path in self.branch:
             properties = schema.get("properties")
-            if isinstance(properties, Mapping):
+            if isinstance(properties, MAPPING):
                 for name in properties:
                     if isinstance(name, str):
                         listed.setdefault(name, f"{path}.properties{step(name)}")

@@ -22,7 +22,7 @@ from referencing import Registry, Specification
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
-from .keywords import Derived
+from .keywords import MAPPING, Derived
 from .report import Placed, step
 
 __all__ = ["References"]
@@ -57,7 +57,7 @@ class References:
 
     def __init__(self, document: Any) -> None:
         self._document = document
-        said = document.get("$schema") if isinstance(document, Mapping) else None
+        said = document.get("$schema") if isinstance(document, MAPPING) else None
         self._draft, self.foreign = _draft(said if isinstance(said, str) else "")  # and the keywords that came later
         self.alone = self._draft in (DRAFT4, DRAFT6, DRAFT7)  # what stands beside `$ref` counts for nothing
         self._origins: dict[int, int] = {}  # identity of a schema made here -> that of the one it was made of
@@ -68,7 +68,7 @@ class References:
     def readable(self, placed: Placed) -> Placed:
         """The schema without the keywords that its draft does not know."""
         schema = placed.schema
-        if not self.foreign or not isinstance(schema, Mapping) or self.foreign.isdisjoint(schema):
+        if not self.foreign or not isinstance(schema, MAPPING) or self.foreign.isdisjoint(schema):
             return placed
         if isinstance(schema, Derived):
             return placed
@@ -97,7 +97,7 @@ class References:
     def _dynamic(self, placed: Placed, keyword: str, reference: str) -> Placed | None:
         """A reference that is overruled by the outermost resource, on the way here, that has an anchor of its name."""
         initial = self._looked_up(placed, reference)
-        if initial is None or not isinstance(initial.schema, Mapping):
+        if initial is None or not isinstance(initial.schema, MAPPING):
             return initial
         name = _RECURSIVE if keyword == "$recursiveRef" else reference.rpartition("#")[2]
         scope = self._scope_of(placed.schema)
@@ -108,7 +108,7 @@ class References:
         return self._entered(initial, scope)
 
     def _looked_up(self, placed: Placed, reference: str) -> Placed | None:
-        if not isinstance(self._document, Mapping):
+        if not isinstance(self._document, MAPPING):
             return None
         base = self._tour.bases.get(self._original(placed.schema), "")
         try:
@@ -129,7 +129,7 @@ class References:
 
     def _entered(self, target: Placed, scope: Scope) -> Placed:
         """A schema that is entered from a scope: itself, or a copy of it that remembers the scope."""
-        if not isinstance(target.schema, Mapping):
+        if not isinstance(target.schema, MAPPING):
             return target
         scope = self._tour.extended(scope, self._tour.bases.get(id(target.schema), ""))
         if scope == self._tour.scopes.get(id(target.schema), ()):
@@ -145,7 +145,7 @@ class References:
         def part(value: Any, scope: Scope) -> Any:
             if isinstance(value, list):
                 return [part(each, scope) for each in value]
-            if not isinstance(value, Mapping):
+            if not isinstance(value, MAPPING):
                 return value
             made: dict[Any, Any] = {}
             todo.append((value, made, self._tour.extended(scope, self._tour.bases.get(id(value), ""))))
@@ -186,7 +186,7 @@ class _Tour:
         chains: dict[int, tuple[str, ...]] = {}
         todo: list[tuple[Any, str, tuple[str, ...]]] = [(document, "$", ("",))]
         for place, path, chain in todo:  # grows
-            if id(place) in self.paths or not isinstance(place, (Mapping, list)):
+            if id(place) in self.paths or not isinstance(place, (dict, list, Mapping)):
                 continue
             self.paths[id(place)] = path
             if isinstance(place, list):
@@ -226,7 +226,7 @@ def _pointed(root: Placed, fragment: str) -> Placed | None:
     target, path = root
     for part in fragment.split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(target, Mapping) and name in target:
+        if isinstance(target, MAPPING) and name in target:
             target, path = target[name], path + step(name)
         elif isinstance(target, list) and name.isdecimal() and int(name) < len(target):
             target, path = target[int(name)], f"{path}[{int(name)}]"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from ..automaton.expression import Expr
@@ -136,6 +136,7 @@ class CompiledSchema:
         return self._report.findings()
 
 
+@lru_cache(maxsize=4096)
 def step(name: str) -> str:
     """One step of a JSON path: `.name`, or `['a name']` where the dot would not do."""
     if name.replace("$", "_").replace("-", "_").isidentifier():

@@ -17,7 +17,7 @@ from ..limits import Limits
 from .bounds import bounds_of, greatest, least, quantity
 from .branches import Resolver
 from .formats import FORMATS
-from .keywords import ANNOTATIONS, COMBINING, Own
+from .keywords import ANNOTATIONS, COMBINING, MAPPING, Own
 from .report import Placed, Report
 from .stated import admitted, canonical, listed_values, type_of
 
@@ -50,7 +50,7 @@ class Checker:
             return self._number(value, placed)
         if isinstance(value, list):
             return self._list(value, placed)
-        return self._object(value, placed) if isinstance(value, Mapping) else True
+        return self._object(value, placed) if isinstance(value, MAPPING) else True
 
     def _is_listed(self, value: Any, schema: Mapping[Any, Any]) -> bool:
         listed = self._listed.get(id(schema))
@@ -61,7 +61,7 @@ class Checker:
     def holds(self, value: Any, placed: Placed) -> bool:
         """Whether a schema with combinators admits the value."""
         schema = self._resolver.references.readable(placed).schema
-        if isinstance(schema, bool) or not isinstance(schema, Mapping):
+        if isinstance(schema, bool) or not isinstance(schema, MAPPING):
             return schema is not False
         if COMBINING.isdisjoint(schema):
             return self.satisfies(value, placed)
@@ -164,10 +164,10 @@ class Checker:
         schema, path = placed
         properties, patterns = schema.get("properties"), schema.get("patternProperties")
         found = False
-        if isinstance(properties, Mapping) and name in properties:
+        if isinstance(properties, MAPPING) and name in properties:
             found = True
             yield Placed(properties[name], f"{path}.properties")
-        for pattern, child in patterns.items() if isinstance(patterns, Mapping) else ():
+        for pattern, child in patterns.items() if isinstance(patterns, MAPPING) else ():
             try:
                 matches = self._of(pattern).matches(name.encode("utf-8", "replace"))
             except (RegexError, LimitExceeded) as error:
@@ -184,7 +184,7 @@ def needs_of(schema: Mapping[Any, Any]) -> Iterator[tuple[str, list[str]]]:
     """Members that ask for others, and which: by `dependentRequired`, or by the lists of `dependencies`."""
     for keyword in ("dependentRequired", "dependencies"):
         listed = schema.get(keyword)
-        for name, needed in listed.items() if isinstance(listed, Mapping) else ():
+        for name, needed in listed.items() if isinstance(listed, MAPPING) else ():
             if isinstance(name, str) and isinstance(needed, list):
                 yield name, [each for each in needed if isinstance(each, str)]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from .keywords import Derived
+from .keywords import MAPPING, Derived
 from .report import Placed
 
 __all__ = [
@@ -114,6 +114,6 @@ def canonical(value: Any) -> Hashable:
         return ("boolean", value) if isinstance(value, bool) else value
     if isinstance(value, list):
         return ("array", tuple(canonical(item) for item in value))
-    if isinstance(value, Mapping):
+    if isinstance(value, MAPPING):
         return ("object", frozenset((key, canonical(item)) for key, item in value.items()))
     return None if value is None else ("no JSON", repr(value))
