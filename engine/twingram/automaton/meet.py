@@ -26,38 +26,10 @@ from .interning import intern
 from .kept import kept
 from .runs import overlay
 
-__all__ = ["Later", "Meet", "later", "meet", "product", "sample", "shares"]
+__all__ = ["Meet", "meet", "product", "sample", "shares"]
 
 _PUT_OFF = 4000  # states of what the first automaton meets, up to which their product waits
 _COUNTED = 64  # fewest characters up to which a search follows the count
-
-
-class Later(Expr):
-    """What `make` gives, made when it is reached; `least` is its shortest completion."""
-
-    __slots__ = ("least", "make")
-
-    def __init__(self, make: Callable[[], Expr], least: int) -> None:
-        self.make, self.least = make, least
-
-    def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
-        return self.least
-
-    def made(self) -> Expr:
-        """The expression itself."""
-        return self.make()
-
-    def _find_heads(self) -> tuple[Head, ...]:
-        return self.make().heads()
-
-    def __repr__(self) -> str:
-        return "..."
-
-
-def later(make: Callable[[], Expr], least: int) -> Expr:
-    """An expression that is put off; the caller knows its shortest completion, and keeps it for equal ones."""
-    found: Expr = intern(Later, make, least)
-    return found
 
 
 class Meet(Expr):

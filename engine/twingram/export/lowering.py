@@ -24,7 +24,8 @@ from ..automaton.dfa import difference
 from ..automaton.expression import EMPTY, INFINITE, NOTHING, Expr, Literal, Mark, Repeat, Seq, Symbol, literal
 from ..automaton.expression import Text as Region
 from ..automaton.interning import intern
-from ..automaton.meet import Later, Meet
+from ..automaton.later import Later
+from ..automaton.meet import Meet
 from ..automaton.members import Members
 from ..automaton.notjson import NotJson
 from ..automaton.recursion import Reference

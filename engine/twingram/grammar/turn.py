@@ -57,10 +57,12 @@ def compile_turn(
     kept = compiler.kept.get(key) if answer is None else None
     if kept is None:
         kept = _template(compiler, start, policy, begun, answer)
+        if kept[0].shortest >= INFINITE:
+            return NOTHING
         if answer is None:
             compiler.kept[key] = kept
     turn, calls = kept
-    return replaced(turn, {call: _each_tool(call.row, tools) for call in calls})
+    return replaced(turn, {call: call.filled(tools) for call in calls})
 
 
 def _template(
@@ -83,25 +85,41 @@ def _template(
 class EachTool(Expr):
     """The place of a call to any of the tools: `row` with its holes filled for each of them."""
 
-    __slots__ = ("row",)
+    __slots__ = ("lead", "pieces", "row")
 
     def __init__(self, row: Expr) -> None:
         self.row = row
+        parts = row_of(row)
+        first = next((i for i, part in enumerate(parts) if isinstance(part, Hole)), 0)
+        self.lead = seq(*parts[:first])  # what stands before the first hole is shared by all
+        self.pieces = _pieces(parts[first:])
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return 0
+
+    def filled(self, tools: Mapping[str, Holes]) -> Expr:
+        """The calls of all the tools."""
+        ways = []
+        for holes in tools.values():
+            places = {_PLACES[role]: made for role, made in holes.items()}
+            ways.append(seq(*(replaced(piece, places) if open_ else piece for piece, open_ in self.pieces)))
+        return seq(self.lead, alt(ways))
 
     def __repr__(self) -> str:
         return f"each tool: {self.row!r}"
 
 
-def _each_tool(expr: Expr, tools: Mapping[str, Holes]) -> Expr:
-    """What stands before the first hole is shared by all."""
-    row = row_of(expr)
-    first = next((i for i, part in enumerate(row) if isinstance(part, Hole)), 0)
-    rest = seq(*row[first:])
-    ways = [replaced(rest, {_PLACES[role]: made for role, made in holes.items()}) for holes in tools.values()]
-    return seq(*row[:first], alt(ways))
+def _pieces(parts: Sequence[Expr]) -> tuple[tuple[Expr, bool], ...]:
+    """The parts, and whether there is a hole in them; neighbours without any put together."""
+    without = dict.fromkeys(_PLACES.values(), EMPTY)
+    pieces: list[tuple[Expr, bool]] = []
+    for part in reversed(parts):
+        open_ = replaced(part, without) is not part
+        if not open_ and pieces and not pieces[-1][1]:
+            pieces[-1] = seq(part, pieces[-1][0]), False
+        else:
+            pieces.append((part, open_))
+    return tuple(reversed(pieces))
 
 
 class _Walk:

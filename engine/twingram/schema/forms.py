@@ -18,7 +18,8 @@ from functools import cached_property, lru_cache
 from ..automaton.choice import alt, maybe
 from ..automaton.dfa import Dfa, difference, intersect, literals
 from ..automaton.expression import INFINITE, NOTHING, Expr, repeat, seq, text
-from ..automaton.meet import later, meet, sample
+from ..automaton.later import later
+from ..automaton.meet import meet, sample
 from ..automaton.members import ObjectTemplate, members
 from ..automaton.notjson import not_json
 from ..automaton.numbers import integer_dfa, number_dfa

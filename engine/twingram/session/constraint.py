@@ -34,6 +34,7 @@ from ..grammar.turn import TurnPolicy, compile_turn
 from ..limits import Limits
 from ..schema.compiler import SchemaOptions, compile_arguments, compile_value
 from ..schema.report import CompiledSchema, Finding
+from ..schema.surely import put_off, surely_written
 from ..tokens.binding import TokenBinding
 from ..tokens.distance import Distances
 from ..tokens.mask_table import MaskTable
@@ -131,9 +132,17 @@ class MaskFormat:
             raise SchemaError(reason, tool=name, path="$", keyword="name", hint="rename the tool")
 
     def compile(self, name: str, schema: Any, options: SchemaOptions) -> CompiledSchema:
-        """The arguments of a tool; equal schemas are compiled once."""
+        """The arguments of a tool; equal schemas are compiled once, and plain ones when they are reached."""
         shape = self.arguments
-        return self._once(schema, options, "", lambda: compile_arguments(schema, shape, tool=name, options=options))
+
+        def now() -> CompiledSchema:
+            return compile_arguments(schema, shape, tool=name, options=options)
+
+        def made() -> CompiledSchema:
+            containers = surely_written(schema, shape, options)
+            return now() if containers is None else put_off(now, containers, shape.before)
+
+        return self._once(schema, options, "", made)
 
     def compile_answer(self, schema: Any, options: SchemaOptions) -> tuple[CompiledSchema, Holes]:
         """An answer that follows a schema, and what puts it in the place of content."""
@@ -252,7 +261,7 @@ class Constraint:
             reasoning=reasoning,
         )
         expr = compile_turn(self._format.compiler, start, policy, holes, begun=begun, answer=answer)
-        if expr is NOTHING or expr.shortest >= INFINITE:
+        if expr is NOTHING:
             raise RequestError(f"nothing can be generated: rule {start!r} has no turn with {policy}")
         self.binding = self._bind(alphabet, stops)
         self.machine = Machine(expr, widths=alphabet.widths, limits=limits, depth=self._depth(), ordered=False)

@@ -123,7 +123,7 @@ class Session:
         if not 0 <= token < self._masks.size:
             return None
         if token in binding.stops:
-            if not state.threads[0].shortest:  # terminated: only stop tokens go on, and lead nowhere else
+            if not state.first:  # terminated: only stop tokens go on, and lead nowhere else
                 return Transition(state, None)
             return self.constraint.stop_transition(state, token)
         return binding.transition(state, token)
@@ -167,7 +167,7 @@ class Session:
             if transition is None or not self._lands(state, token, ahead):
                 return masks + [constraint.mask_table.everything] * (len(draft) - ahead)
             state = transition.state
-            masks.append(self._mask_at(state, ahead + 1) if state.threads[0].shortest else constraint.stop_mask)
+            masks.append(self._mask_at(state, ahead + 1) if state.first else constraint.stop_mask)
         return masks
 
     def fill_draft_bitmask(self, bitmask: Any, draft: Sequence[int], row: int = 0) -> None:
@@ -205,7 +205,7 @@ class Session:
             return
         self._reader.rollback(count)
         self._closed = False
-        self.is_terminated = not self._reader.state.threads[0].shortest
+        self.is_terminated = not self._reader.state.first
 
     def fork(self) -> Session:
         """A copy that goes on by itself."""

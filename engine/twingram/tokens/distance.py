@@ -19,8 +19,9 @@ from ..automaton.depth import Depth
 from ..automaton.dfa import Dfa
 from ..automaton.expression import INFINITE, Expr, Seq, Text
 from ..automaton.fold import fold
+from ..automaton.later import Later
 from ..automaton.machine import State
-from ..automaton.meet import Later, Meet
+from ..automaton.meet import Meet
 from ..automaton.notjson import NotJson
 from ..automaton.recursion import Definitions, Reference
 from ..caches import charge, watch
