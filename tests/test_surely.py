@@ -162,3 +162,14 @@ def test_what_cannot_be_kept_is_refused_at_once(name: str) -> None:
     with pytest.raises(tg.SchemaError):
         request(name, [PLAIN[0], never], on_refused="error")
     assert request(name, [PLAIN[0], never]).report()[0].status == "refused"
+
+
+def test_what_was_given_may_change_afterwards() -> None:
+    schema = {"type": "object", "properties": {"before": {"type": "integer"}}, "required": ["before"]}
+    constraint = request("gemma4", [schema])
+    schema["properties"] = {"after": STRING}
+    schema["required"] = ["after"]
+    session = constraint.session()
+    for token in VOCABULARY.encode("<|tool_call>call:a_tool{before:7}<tool_call|>"):
+        assert session.accept_token(token)
+    assert session.is_accepting

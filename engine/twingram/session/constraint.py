@@ -135,12 +135,13 @@ class MaskFormat:
         """The arguments of a tool; equal schemas are compiled once, and plain ones when they are reached."""
         shape = self.arguments
 
-        def now() -> CompiledSchema:
-            return compile_arguments(schema, shape, tool=name, options=options)
-
-        def made() -> CompiledSchema:
-            containers = surely_written(schema, shape, options)
-            return now() if containers is None else put_off(now, containers, shape.before)
+        def made(text: str) -> CompiledSchema:
+            containers = surely_written(schema, shape, options) if text else None
+            if containers is None:
+                return compile_arguments(schema, shape, tool=name, options=options)
+            return put_off(  # from the text: the caller may change what was given, once the constraint stands
+                lambda: compile_arguments(json.loads(text), shape, tool=name, options=options), containers, shape.before
+            )
 
         return self._once(schema, options, "", made)
 
@@ -151,7 +152,7 @@ class MaskFormat:
             hint = "its grammar has no line such as: //@ answer RULE"
             name = self.grammar.name
             raise RequestError(f"response_schema: format {name!r} does not say how data is answered; {hint}")
-        made = self._once(schema, options, "answer", lambda: compile_value(schema, place.spelling, options=options))
+        made = self._once(schema, options, "answer", lambda _: compile_value(schema, place.spelling, options=options))
         return made, dict.fromkeys(place.terminals, made.expr)
 
     @cached_property
@@ -159,17 +160,17 @@ class MaskFormat:
         return AnswerPlace.of(self.compiler)
 
     def _once(
-        self, schema: Any, options: SchemaOptions, kind: str, make: Callable[[], CompiledSchema]
+        self, schema: Any, options: SchemaOptions, kind: str, make: Callable[[str], CompiledSchema]
     ) -> CompiledSchema:
-        """What `make` compiles, kept for equal schemas."""
+        """What `make` compiles, kept for equal schemas. It is given the schema as JSON text, "" if there is none."""
         try:
             text = json.dumps(schema, sort_keys=options.key_order == "any", default=str)
         except (RecursionError, TypeError, ValueError):  # too deep, holds itself, keys of several kinds: an odd schema
-            return make()
+            return make("")
         key = (kind + text, options)
         found = self._schemas.get(key)
         if found is None:
-            found = make()
+            found = make(text)
             if len(self._schemas) >= _SCHEMAS_KEPT:
                 (old, _), _ = self._schemas.popitem(last=False)
                 self._held -= len(old)
