@@ -144,13 +144,14 @@ def judge(row: Row, name: str) -> Outcome:
             parallel_tool_calls=False, reasoning="forbid", check_formats=row.formats,
         )  # fmt: skip
         constraint.session().mask()
+        findings = constraint.report()  # in the time: plain schemas are compiled when they are reached, or told of
     except tg.TwingramError as error:
         out.seconds = time.process_time() - begin
         out.refused = _reason(error)
         return out
     out.seconds = time.process_time() - begin
     out.memory = constraint.memory_usage()
-    for finding in constraint.report():
+    for finding in findings:
         into = {"narrowed": out.narrowed, "relaxed": out.relaxed}.get(finding.status)
         if into is not None:
             into.append(f"{finding.keyword}: {finding.reason} at {finding.path}")
