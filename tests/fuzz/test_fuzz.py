@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import twingram as tg
 
 from .harness import FORMATS, PIECES, Trial, check, corpus, random_trial
 
@@ -40,6 +43,27 @@ def test_pieces_in_any_order(name: str, data: st.DataObject) -> None:
     text = "".join(data.draw(st.lists(st.sampled_from(PIECES[name]), max_size=12)))
     options = data.draw(st.sampled_from([{}, {"strict": True}, {"salvage": True}, {"tools": None}]))
     check(Trial(name, text.encode().decode("latin-1"), options, data.draw(st.integers(0, 99))))
+
+
+_OPEN = {
+    "gemma4": "<|tool_call>call:f{b:4", "functiongemma": "<start_function_call>call:f{b:4",
+    "atem": ' to=f<|message|><atem:function_calls>\n<atem:invoke name="f">\n<atem:parameter name="b">4',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_half_a_marker_is_not_taken_for_another(name: str) -> None:
+    """A marker that breaks off where its rest would also end another one, and goes on as that one might."""
+    grammar, texts = tg.load_format(name).grammar, set[str]()
+    marks = (*grammar.markers, *grammar.stops, *grammar.stops_after_call)
+    for mark, other in itertools.permutations(dict.fromkeys(marks), 2):
+        for width in range(1, len(mark)):
+            begun = other[: len(other) - len(mark) + width]
+            if begun and other.endswith(mark[width:]):
+                texts |= {mark[:width] + third[len(begun) :] for third in marks if third.startswith(begun)}
+    assert len(texts) > 5
+    for text in sorted(texts):
+        check(Trial(name, _OPEN[name] + text + "t"))
 
 
 @pytest.mark.parametrize("name", FORMATS)

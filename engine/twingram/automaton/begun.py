@@ -1,28 +1,43 @@
 """Begun literals: what a reading was in the middle of.
 
-In: an expression, the literals that count. Out: the beginning of one that has been read, as far as that can be told.
-A literal that is read in part is the literal of what is left, so it is told from its end; of a trie it is known.
+In: an expression. Out: the beginning of a marker in letters that has been read (`begun`); the same for any literal of
+a grammar, as far as it can be told (`half`).
+A literal that is read in part is the literal of what is left. A marker remembers what was read of it, since that may be
+the beginning of another one; any other is told from its end and from the text.
 Cost: the heads of the expression, and for each the literals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from .bound import Under
 from .choice import Words
-from .expression import Expr, Literal
+from .expression import Expr, Leaf, Literal
+from .spelt import Spelt
 
-__all__ = ["begun"]
+__all__ = ["begun", "half"]
 
 
-def begun(thread: Expr, literals: Iterable[bytes], text: bytes | bytearray | None = None) -> bytes:
-    """Empty if the reading is in the middle of nothing that is known. `text`: what it has read, if that is there."""
-    for _, first, _ in thread.heads():
-        leaf = first.leaf if isinstance(first, Under) else first
-        if isinstance(leaf, Words) and leaf.depth:
-            return leaf.entries[leaf.low][0][: leaf.depth]
-        if isinstance(leaf, Literal):
-            ways = (whole[: -len(leaf.data)] for whole in literals if whole.endswith(leaf.data) and whole != leaf.data)
-            return next((way for way in ways if text is None or text.endswith(way)), b"")
+def begun(thread: Expr) -> bytes:
+    """Empty if the reading is in the middle of no marker, nor of one of several words."""
+    for leaf in _leaves(thread):
+        if isinstance(leaf, Words) and leaf.begun:
+            return leaf.begun
+        if isinstance(leaf, Spelt):
+            return leaf.read
     return b""
+
+
+def half(thread: Expr, literals: Iterable[bytes], text: bytes | bytearray) -> bytes:
+    """What of a literal the reading has read at the end of the text."""
+    for leaf in _leaves(thread):
+        if isinstance(leaf, Literal) and not isinstance(leaf, Spelt):
+            ways = (whole[: -len(leaf.data)] for whole in literals if whole.endswith(leaf.data) and whole != leaf.data)
+            return next((way for way in ways if text.endswith(way)), b"")
+    return begun(thread)
+
+
+def _leaves(thread: Expr) -> Iterator[Leaf | None]:
+    for _, first, _ in thread.heads():
+        yield first.leaf if isinstance(first, Under) else first

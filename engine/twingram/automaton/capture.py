@@ -120,5 +120,6 @@ class _Replacement:
             tails = [self.row(tail) for _, tail in entries]
             if all(a is b for a, (_, b) in zip(tails, entries, strict=True)):
                 return part
-            return words((word[part.depth :], tail) for (word, _), tail in zip(entries, tails, strict=True))
+            read = {word[part.depth :]: before + word[: part.depth] for word, before in part.table.read.items()}
+            return words([(word[part.depth :], tail) for (word, _), tail in zip(entries, tails, strict=True)], read)
         return part

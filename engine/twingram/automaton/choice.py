@@ -12,13 +12,15 @@ trie they take 0.1 ms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakValueDictionary
 
 from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Literal, Seq, literal, seq
 from .interning import intern
+from .spelt import Spelt, spelt
 
 __all__ = ["alt", "maybe", "slices", "words"]
 
@@ -90,7 +92,8 @@ def _factored(items: Sequence[Expr]) -> list[Expr]:
         elif run and all(head is run[0][0] for head, _ in run):
             out.append(seq(run[0][0], alt(tail for _, tail in run)))
         elif run:
-            out.append(words([(head.data, tail) for head, tail in run]))  # type: ignore[attr-defined]
+            read = {head.data: head.read for head, _ in run if isinstance(head, Spelt)}
+            out.append(words([(head.data, tail) for head, tail in run], read))  # type: ignore[attr-defined]
         run.clear()
 
     for item in items:
@@ -107,25 +110,29 @@ def _factored(items: Sequence[Expr]) -> list[Expr]:
 
 
 class Table:
-    """The literals of a trie, sorted, each with what follows it. Equal ones are one object while it is in use."""
+    """The literals of a trie, sorted, each with what follows it. Equal ones are one object while it is in use.
 
-    __slots__ = ("__weakref__", "entries", "nesting")
+    `read`: those of them that are markers, and what of each had been read before.
+    """
 
-    def __init__(self, entries: Sequence[tuple[bytes, Expr]]) -> None:
-        self.entries = tuple(entries)
+    __slots__ = ("__weakref__", "entries", "nesting", "read")
+
+    def __init__(self, entries: Sequence[tuple[bytes, Expr]], read: Mapping[bytes, bytes]) -> None:
+        self.entries, self.read = tuple(entries), dict(read)
         self.nesting = _nesting([tail for _, tail in entries])
 
     @classmethod
-    def of(cls, entries: Sequence[tuple[bytes, Expr]]) -> Table:
-        names = tuple((word, id(tail)) for word, tail in entries)  # the table holds the tails: see `intern`
+    def of(cls, entries: Sequence[tuple[bytes, Expr]], read: Mapping[bytes, bytes]) -> Table:
+        # The table holds the tails: see `intern`.
+        names = tuple((word, id(tail), read.get(word)) for word, tail in entries)
         with _LOCK:
             found = _TABLES.get(names)
             if found is None:
-                found = _TABLES[names] = cls(entries)
+                found = _TABLES[names] = cls(entries, read)
         return found
 
 
-_TABLES: WeakValueDictionary[tuple[tuple[bytes, int], ...], Table] = WeakValueDictionary()
+_TABLES: WeakValueDictionary[tuple[tuple[bytes, int, bytes | None], ...], Table] = WeakValueDictionary()
 _LOCK = RLock()  # a collection may drop a table while it is held
 
 
@@ -146,6 +153,12 @@ class Words(Leaf):
 
     def parts(self) -> tuple[Expr, ...]:
         return tuple(tail for _, tail in self.entries[self.low : self.high])
+
+    @property
+    def begun(self) -> bytes:
+        """What of the literals has been read."""
+        word, _ = self.entries[self.low]
+        return self.table.read.get(word, b"") + word[: self.depth]
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return min(spell(word[self.depth :]) + of(tail) for word, tail in self.entries[self.low : self.high])
@@ -181,20 +194,22 @@ def slices(entries: Sequence[tuple[bytes, Any]], low: int, high: int, depth: int
 def _word_node(table: Table, low: int, high: int, depth: int) -> Expr:
     if high - low == 1:
         word, tail = table.entries[low]
-        return seq(literal(word[depth:]), tail)
+        before = table.read.get(word)
+        rest = literal(word[depth:]) if before is None else spelt(word[depth:], before + word[:depth])
+        return seq(rest, tail)
     found: Expr = intern(Words, table, low, high, depth)
     return found
 
 
-def words(entries: Iterable[tuple[bytes, Expr]]) -> Expr:
-    """One of the literals, then what belongs to it."""
+def words(entries: Iterable[tuple[bytes, Expr]], read: Mapping[bytes, bytes] = MappingProxyType({})) -> Expr:
+    """One of the literals, then what belongs to it. `read`: see `Table`."""
     merged: dict[bytes, list[Expr]] = {}
     for word, tail in entries:
         if tail is not NOTHING:
             merged.setdefault(word, []).append(tail)
     if not merged:
         return NOTHING
-    table = Table.of(sorted(((word, alt(tails)) for word, tails in merged.items()), key=lambda pair: pair[0]))
+    table = Table.of(sorted(((word, alt(tails)) for word, tails in merged.items()), key=lambda pair: pair[0]), read)
     return _word_node(table, 0, len(table.entries), 0)
 
 

@@ -190,7 +190,11 @@ class Literal(Leaf):
         self.first = 1 << data[0]
 
     def after(self, sym: int) -> Expr:
-        return literal(self.data[1:])
+        return self.rest(1)
+
+    def rest(self, width: int) -> Expr:
+        """What is left after so many bytes."""
+        return literal(self.data[width:])
 
     def measure(self, of: Callable[[Expr], int], spell: Callable[[bytes], int]) -> int:
         return spell(self.data)

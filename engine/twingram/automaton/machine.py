@@ -29,7 +29,7 @@ from .bound import Bound, bound, end_of, first_of
 from .choice import Alt, alt
 from .depth import Depth
 from .derivative import derive
-from .expression import EMPTY, NOTHING, Expr, Literal, Seq, hoist, literal, seq
+from .expression import EMPTY, NOTHING, Expr, Literal, Seq, hoist, seq
 from .loops import loop_of
 from .moves import Fired, Move, Moves, compose, simplified
 from .tags import COMMIT, DROPPED, Tag
@@ -139,7 +139,7 @@ class State:
         if width < 2 or data[at : at + width] != head.data[:width]:
             return None
         tail = thread.tail if isinstance(thread, Seq) else EMPTY
-        late, rest = hoist(seq(literal(head.data[width:]), tail))
+        late, rest = hoist(seq(head.rest(width), tail))
         target = self.machine.state((bound(rest, whole.env) if isinstance(whole, Bound) else rest,))
         moves = (Move(0, tuple((tag, width) for tag in late)),) if late else None
         return Transition(target, moves), width

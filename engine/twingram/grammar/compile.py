@@ -39,6 +39,7 @@ from ..automaton.expression import (
 )
 from ..automaton.recursion import Definitions, reference
 from ..automaton.regions import Region, exclude_dfa, parse_region, terminal_dfa, until_dfa
+from ..automaton.spelt import spelt
 from ..automaton.tags import COMMIT, LEVEL, close_tag, open_tag
 from ..errors import GrammarError
 from .alphabet import Alphabet
@@ -285,7 +286,10 @@ class Compiler:
         if letters == "":
             return EMPTY
         number = self.alphabet.number(letters)
-        return symbol(number) if number is not None else literal(letters.encode())
+        if number is not None:
+            return symbol(number)
+        marker = letters in self.alphabet.markers and self.reading is not Reading.MASK
+        return spelt(letters.encode()) if marker else literal(letters.encode())
 
     # -- terminals -----------------------------------------------------------------------------------------------------
 

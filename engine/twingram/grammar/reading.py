@@ -11,9 +11,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..automaton.choice import alt, maybe
-from ..automaton.expression import EMPTY, Expr, literal, mark, seq, text
+from ..automaton.expression import EMPTY, Expr, mark, seq, text
 from ..automaton.machine import Machine
 from ..automaton.regions import exclude_dfa
+from ..automaton.spelt import spelt
 from ..automaton.tags import TagKind, tag
 from ..limits import Limits
 from .alphabet import Alphabet
@@ -54,4 +55,4 @@ def _ending(grammar: Grammar, alphabet: Alphabet) -> Expr:
     if not stops:
         return EMPTY
     rest = text(exclude_dfa([], strict=False), symbols=alphabet.symbols)
-    return maybe(seq(alt(literal(stop.encode()) for stop in stops), mark(tag(TagKind.STOP, "text")), rest))
+    return maybe(seq(alt(spelt(stop.encode()) for stop in stops), mark(tag(TagKind.STOP, "text")), rest))

@@ -41,12 +41,10 @@ def recovery_of(compiler: Compiler, ending: Expr) -> Recovery | None:
     if not plans:
         return None
 
-    markers = [marker.encode() for marker in compiler.alphabet.markers if compiler.alphabet.number(marker) is None]
-
     def recover(threads: tuple[Expr, ...]) -> _Found:
         scopes = [_broken_scope(thread, plans) for thread in threads]
         at = next((at for at, (_, role) in enumerate(scopes) if role), 0)
-        read = [begun(thread, markers) for thread in threads]
+        read = [begun(thread) for thread in threads]
         at = next((other for other, half in enumerate(read) if half and scopes[other] == scopes[at]), at)
         broken, role = scopes[at]
         role = role or compiler.grammar.recovers[0].role

@@ -18,7 +18,7 @@ from operator import index
 from sys import maxsize
 from typing import NamedTuple
 
-from ..automaton.begun import begun
+from ..automaton.begun import half
 from ..automaton.machine import State, Transition
 from ..automaton.moves import Move
 from ..automaton.tags import CUT, Tag
@@ -224,8 +224,7 @@ class Reader:
         self._emitter.fire(self.text, rest, base)
         out = self._emitter.advance(self.text, [(tag, self.position) for tag in ending], self.position)
         if ending == (CUT,):
-            half = begun(self.state.threads[best], self.state.machine.literals, self.text)
-            self._emitter.cut_in(half)
+            self._emitter.cut_in(half(self.state.threads[best], self.state.machine.literals, self.text))
         return out + self._emitter.finish(self.text, self.position, reason)
 
     def _best(self) -> tuple[int, tuple[Tag, ...]]:
