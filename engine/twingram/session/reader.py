@@ -176,6 +176,8 @@ class Reader:
                 fork, base = step.fork or Fork.of(step), places[at]
             else:
                 fork = fork.after(step, places[at] - base)
+                if fork.anew:
+                    base = places[at]
             if fork.acts:
                 play(self._emitter, self.text, fork.acts, fork.news, base)
             if fork.level:

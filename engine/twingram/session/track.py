@@ -52,12 +52,13 @@ class Fork:
 
     `news` are the tags that the last step made certain, `upto` is the first that is not (None if all are). `level`:
     all is certain again, whether one thread is left or several that have fired the same. `acts` are the news as acts.
+    `anew`: positions count from where the last step began, for that was the first one.
     """
 
-    __slots__ = ("_after", "acts", "level", "news", "nodes", "shared", "upto")
+    __slots__ = ("_after", "acts", "anew", "level", "news", "nodes", "shared", "upto")
 
-    def __init__(self, nodes: tuple[Node, ...], given: Node) -> None:
-        self.nodes = nodes
+    def __init__(self, nodes: tuple[Node, ...], given: Node, *, anew: bool = False) -> None:
+        self.nodes, self.anew = nodes, anew
         self.shared = common(nodes)
         self.news: tuple[Fired, ...] = tuple(collect(self.shared, given))
         self.upto = first_after(nodes, self.shared)
@@ -66,11 +67,19 @@ class Fork:
         self._after: dict[tuple[Transition, int], Fork] = {}  # a step, and where it begins: the fork after it
 
     def after(self, step: Transition, at: int) -> Fork:
-        """One step that fires something later, which begins at `at`."""
+        """One step that fires something later, which begins at `at`.
+
+        Where all readings that live on had fired nothing of their own, a fork begins anew: so readings that begin and
+        die at each byte (endless `<`) are one step that is kept, not a longer and longer fork.
+        """
         known = self._after.get((step, at))
         if known is None:
-            assert step.moves is not None, "a step that fires nothing is not followed"
-            known = Fork(extend(self.nodes, step.moves, at), self.shared)
+            nodes, shared, moves = self.nodes, self.shared, step.moves
+            assert moves is not None, "a step that fires nothing is not followed"
+            if all(nodes[move.source] is shared for move in moves):
+                known = Fork.of(step)
+            else:
+                known = Fork(extend(nodes, moves, at), shared)
             if at <= _NEAR:
                 step.state.machine.keep_fork(None)
                 self._after[step, at] = known
@@ -83,7 +92,7 @@ class Fork:
         if known is None:
             assert step.moves is not None
             threads = 1 + max(move.source for move in step.moves)
-            known = cls(extend((ROOT,) * threads, step.moves, 0), ROOT)
+            known = cls(extend((ROOT,) * threads, step.moves, 0), ROOT, anew=True)
             step.state.machine.keep_fork(step)
             step.fork = known
         return known
