@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -10,6 +12,16 @@ from jsonschema import Draft202012Validator
 
 from tests.counting import calls_of
 from tests.spelt import ATEM, GEMMA, Format, of_x
+from twingram.automaton.dfa import intersect
+from twingram.automaton.expression import Expr
+from twingram.automaton.meet import acquainted, sample
+from twingram.automaton.numbers import integer_dfa
+from twingram.automaton.regex import pattern_dfa
+from twingram.schema.context import Context
+from twingram.schema.forms import Forms
+from twingram.schema.numbers import numbers
+from twingram.schema.options import SchemaOptions
+from twingram.schema.report import Placed
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 
@@ -32,7 +44,40 @@ def patterned(count: int) -> Any:
     return {"type": "object", "properties": {"a": closed, "b": {**closed, "required": ["key-0"]}}}
 
 
-SHAPES: list[Callable[[int], Any]] = [back_to_itself, annotated, patterned]
+def doubled(keyword: str) -> Callable[[int], Any]:
+    """A chain of definitions, each of which speaks of the next one twice."""
+
+    def shape(count: int) -> Any:
+        at = count // 8
+        steps: dict[str, Any] = {f"d{n}": {keyword: [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(at)}
+        return {"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**steps, f"d{at}": {"type": "string"}}}
+
+    shape.__name__ = f"doubled {keyword}"
+    return shape
+
+
+def many_patterns(count: int) -> Any:
+    """Keys of many kinds, each with values of its own."""
+    return {"type": "object", "patternProperties": {f"^k{at}-": {"const": at} for at in range(count)}}
+
+
+def told_by_pattern(count: int) -> Any:
+    return {"properties": {"x": {"oneOf": [{"type": "string", "pattern": f"^k{at}:"} for at in range(count)]}}}
+
+
+def told_by_condition(count: int) -> Any:
+    kinds = [f"kind {at}" for at in range(count // 8)]
+    rules = [
+        {"if": {"properties": {"k": {"const": kind}}, "required": ["k"]}, "then": {"required": [f"for {kind}"]}}
+        for kind in kinds
+    ]
+    return {"properties": {"x": {"type": "object", "properties": {"k": {"enum": kinds}}, "allOf": rules}}}
+
+
+LINEAR: list[Callable[[int], Any]] = [
+    back_to_itself, annotated, patterned, doubled("allOf"), doubled("anyOf"), doubled("oneOf"),
+]  # fmt: skip
+QUADRATIC: list[Callable[[int], Any]] = [many_patterns, told_by_pattern, told_by_condition]  # pairs, each at small cost
 
 
 def work(fmt: Format, schema: Any) -> int:
@@ -40,11 +85,19 @@ def work(fmt: Format, schema: Any) -> int:
     return calls_of(lambda: fmt.compile(schema, additional_properties="schema"))
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+@pytest.mark.parametrize("shape", LINEAR, ids=lambda shape: shape.__name__)
 @pytest.mark.parametrize("fmt", [GEMMA, ATEM], ids=["quoted", "raw"])
 def test_work_is_linear(fmt: Format, shape: Callable[[int], Any]) -> None:
     less, more = (work(fmt, shape(count)) for count in (60, 240))
     assert more < 4.5 * less
+
+
+@pytest.mark.parametrize("shape", QUADRATIC, ids=lambda shape: shape.__name__)
+def test_work_of_pairs(shape: Callable[[int], Any]) -> None:
+    less, more = (work(GEMMA, shape(count)) for count in (60, 240))
+    assert more < 40 * less
+    made = GEMMA.compile(shape(240), additional_properties="schema")
+    assert all(found.status == "enforced" for found in made.findings)
 
 
 DECLARED = [{"a": {"type": "integer"}}, {"a": {"type": "integer"}, "x-a": {"type": "null"}, "y": {}}]
@@ -97,3 +150,81 @@ def test_a_free_key_is_read_as_such() -> None:
     }  # fmt: skip
     made = ATEM.compile(schema, additional_properties="schema")
     assert ATEM.admits(made, {"b": "4"})
+
+
+BOUNDS: list[dict[str, Any]] = [
+    {"type": kind, **bounds, **step}
+    for kind in ("integer", "number")
+    for bounds in (
+        {}, {"minimum": 0}, {"exclusiveMinimum": 0}, {"maximum": -0.25}, {"minimum": -7, "exclusiveMaximum": 1e30},
+        {"minimum": 1e-9, "maximum": 2.5}, {"not": {"enum": [3, 0.5]}}, {"not": {"const": 12}, "minimum": 1},
+        {"not": {"type": "integer"}},
+    )
+    for step in ({}, {"multipleOf": 7}, {"multipleOf": 0.25}, {"multipleOf": 37})
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fmt", [GEMMA, ATEM], ids=["quoted", "raw"])
+def test_numbers_are_within_what_the_format_writes(fmt: Format, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is taken out of them, since nothing would be."""
+    forms = Forms(None, fmt.shape).member
+    rest = Context(True, SchemaOptions(), "f")
+    branches = [(s, b) for s in BOUNDS for b in rest.resolver.branches([Placed(s, "$")])]
+
+    def made() -> list[Any]:
+        return [numbers(schema["type"], branch, forms, rest.report, rest.limits) for schema, branch in branches]
+
+    assert forms.writes_all_numbers
+    found = made()
+    monkeypatch.setitem(forms.__dict__, "writes_all_numbers", False)
+    assert found == made()
+    assert sum(isinstance(each, Expr) for each in found) > len(BOUNDS) / 2
+
+
+ONE_OF: list[list[Any]] = [
+    [{"type": "string", "pattern": f"^{letter}"} for letter in "abcdef"],
+    [{"type": "string", "pattern": pattern} for pattern in ("^[ab]", "^[bc]", "d")],
+    [{"type": "string", "pattern": "^a"}, {"type": "string", "maxLength": 1}, {"type": "object"}],
+    [{"required": [f"k{at}"], "properties": {f"k{at}": {"type": "integer"}}} for at in range(40)],
+    [{"required": ["k0"], "properties": {"k0": False}}, {"required": ["k1"], "properties": {"k1": True}}],
+]
+
+
+@pytest.mark.parametrize("options", ONE_OF, ids=lambda options: str(options)[:60])
+def test_exactly_one(options: list[Any]) -> None:
+    """Options that patterns or members tell apart, and options that some values have in common."""
+    texts = ["", "a", "b", "c", "d", "ab", "bd", "ad", "cc", "z"]
+    objects = [{}, {"k0": 1}, {"k0": "s"}, {"k1": 1}, {"k0": 1, "k1": 1}, {"k0": 1, "k1": "s"}, {"k39": 2, "z": 0}]
+    schema = {"type": ["string", "object"], "oneOf": options}
+    made, wanted = GEMMA.compile(of_x(schema), additional_properties="schema"), Draft202012Validator(schema)
+    assert {found.status for found in made.findings} <= {"enforced", "refused"}
+    for value in [*texts, *objects]:
+        assert GEMMA.admits(made, {"x": value}) is wanted.is_valid(value), value
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_acquainted(seed: int) -> None:
+    """The automata that meet are those of which two at a time have a text in common."""
+    rng = random.Random(seed)
+    pieces = ("a", "b", "^a", "^b", "ab$", "[ab]c", "(ab)+", "^c?$", "^x{2}", "(?!a)b")
+    dfas = [pattern_dfa("".join(rng.sample(pieces, rng.choice((1, 2))))) for _ in range(rng.choice((2, 5, 12)))]
+    pairs = combinations(range(len(dfas)), 2)
+    assert acquainted(dfas) == {pair for pair in pairs if sample([dfas[at] for at in pair], 0, 1000) is not None}
+
+
+def test_a_pattern_of_many_states_is_relaxed() -> None:
+    """Too large only together with what can be written: reported as any other, and no failure of the request."""
+    pattern = "^" + "".join(f"(?=.*{letter})" for letter in "abcdefghij")
+    made = GEMMA.compile(of_x({"type": "string", "pattern": pattern}), additional_properties="schema")
+    assert [(found.path, found.keyword) for found in made.findings if found.status == "relaxed"] == [
+        ("$.properties.x", "pattern")
+    ]
+
+
+@pytest.mark.parametrize("step", [2, 3, 5, 7, 9, 10, 11, 21, 37, 250, 999, 1001])
+def test_multiples_are_minimal(step: int) -> None:
+    """Made as they are, without a search for states that are alike, where there are none."""
+    every = integer_dfa(None, None)
+    assert intersect(every, integer_dfa(None, None, step)) is integer_dfa(None, None, step)
+    for value in (0, step, -step, 7 * step, step + 1, -3 * step - 1, 10**30 * step):
+        assert integer_dfa(None, None, step).matches(str(value).encode()) is (value % step == 0)

@@ -30,7 +30,7 @@ from .decimals import LONGEST, plain, scientific
 from .dfa import Dfa, check_states, from_draft, intersect, literals, union
 from .digits import ABOVE, BELOW, EQUAL, MINUS, ZERO, Build, Magnitude, Range, sign_ranges, spans
 from .kept import kept
-from .runs import EMPTY_DRAFT, Draft, Row, merge_runs
+from .runs import EMPTY_DRAFT, Draft, Row, merge_runs, number
 
 __all__ = ["integer_dfa", "number_dfa"]
 
@@ -50,6 +50,8 @@ def integer_dfa(
     if step > 1 and minimum is not None and maximum is not None and (maximum - minimum) // step <= _LISTED:
         numbers = range(-(-minimum // step) * step, maximum + 1, step)
         return literals((f"{Decimal(number):f}".encode() for number in numbers), limits=limits)
+    if step > 1 and minimum is None and maximum is None:
+        return _multiples(step, limits)
     found = _integers(minimum, maximum, limits)
     return found if step == 1 else intersect(found, _multiples(step, limits), limits=limits)
 
@@ -109,7 +111,10 @@ def _multiples(step: int, limits: Limits) -> Dfa:
     zero, sign, start = step + 1, step + 2, step + 3
     rows += [(), merge_runs(first), merge_runs([(MINUS, MINUS, sign), (ZERO, ZERO, zero), *first])]
     accept = [0, 1, *[0] * (step - 1), 1, 0, 0]
-    return from_draft(Draft(rows, accept, [0] + [1] * (len(rows) - 1), start))
+    draft = Draft(rows, accept, [0] + [1] * (len(rows) - 1), start)
+    if math.gcd(step, 10) == 1:  # any remainder can be completed, each by digits of its own: no two states are alike
+        return from_draft(number(draft), minimal=True)
+    return from_draft(draft)
 
 
 @kept

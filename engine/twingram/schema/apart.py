@@ -13,6 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..automaton.dfa import Dfa
+from ..automaton.meet import acquainted
+from ..automaton.regex import RegexError, pattern_dfa
+from ..errors import LimitExceeded
+from ..limits import Limits
 from .keywords import MAPPING
 from .report import Placed
 from .stated import ALL_TYPES, Branch, canonical, declared_types, listed_values, type_of
@@ -21,6 +26,7 @@ __all__ = ["Apart", "Gist"]
 
 _LEVELS = 3
 _OBJECT = frozenset({"object"})
+_TEXT = frozenset({"string"})
 _NUMBER = frozenset({"integer"})
 Direct = Callable[[Placed], Placed]  # follows bare references
 Values = frozenset[Any] | None
@@ -56,8 +62,8 @@ _NOTHING_SAID = Gist(ALL_TYPES, None, frozenset(), ())
 class Apart:
     """Tells alternatives of one document apart."""
 
-    def __init__(self, direct: Direct) -> None:
-        self._direct = direct
+    def __init__(self, direct: Direct, limits: Limits) -> None:
+        self._direct, self._limits = direct, limits
         self._facts: dict[int, Facts] = {}  # by the identity of the schema
 
     def facts(self, schema: Mapping[Any, Any]) -> Facts:
@@ -162,6 +168,30 @@ class Apart:
             _owned(options, lambda branch, name=name: self.gist(self._member(branch, name)).values)  # type: ignore[misc]
             for name in sorted(frozenset.intersection(*(gist.required for gist in gists.values())))
         )
+
+
+    def texts(self, options: Sequence[Sequence[Branch]], beside: Branch) -> Callable[[int, int], bool]:
+        """Whether two of the options are texts that a pattern tells apart."""
+        types = self.gist(beside).types
+        dfas: dict[int, Dfa] = {}
+        for index, option in enumerate(options):
+            found = [self._pattern(branch) for branch in option if types & self.gist(branch).types == _TEXT]
+            if len(option) == 1 and len(found) == 1 and found[0] is not None:
+                dfas[index] = found[0]
+        pairs = acquainted(list(dfas.values())) if len(dfas) > 1 else None
+        place = {index: at for at, index in enumerate(dfas if pairs is not None else ())}
+        return lambda one, other: one in place and other in place and (place[one], place[other]) not in (pairs or ())
+
+    def _pattern(self, branch: Branch) -> Dfa | None:
+        """The automaton of a pattern that all texts of a branch match, if there is one."""
+        for schema, _ in branch:
+            pattern = schema.get("pattern")
+            if isinstance(pattern, str):
+                try:
+                    return pattern_dfa(pattern, limits=self._limits)
+                except (RegexError, LimitExceeded):
+                    continue
+        return None
 
 
 def _owned(options: Sequence[Sequence[Branch]], values: Callable[[Branch], Values]) -> bool:

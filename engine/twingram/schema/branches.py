@@ -16,9 +16,9 @@ Source: JSON Schema 2020-12 core, sections 8.2.3, 10.2 and 11.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import Any
 
 from ..errors import LimitExceeded
@@ -35,12 +35,14 @@ __all__ = ["Resolver"]
 
 _MOST = 256
 _MOST_NESTED = 120  # combinators inside one another at one place
+_MOST_PAIRS = 5000  # options of a `oneOf` that may hold together, each with each: about a hundred
 _WORK = 20_000  # schemas looked at for one place
 _OPTION = ""  # among the followed references: the way led through an option, which may be left out
 _MOST_TOGETHER = 4  # options of an `anyOf` of which every set is tried, where it matters which ones hold
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _BARE = ANNOTATIONS | {"$ref"}
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+_SAYING_NOTHING = (ANNOTATIONS | COMBINING) - _UNEVALUATED - {"dependencies"}  # these say something to builders, too
 _CONDITIONS = ("if", "dependentSchemas", "dependencies")
 
 
@@ -50,12 +52,13 @@ class Resolver:
     def __init__(self, document: Any, report: Report, limits: Limits) -> None:
         self._report, self._depth = report, limits.schema_depth
         self.references = References(document)
-        self._apart = Apart(self.direct)
+        self._apart = Apart(self.direct, limits)
         self.blocked: Refusal | None = None  # why the last place has no branch, if a reference is to blame
         self._work = 0
         self._together = False  # whether it matters which options of an `anyOf` hold at once
         self._unknown = False  # whether a reference was met that is not followed
         self._beside: Branch = ()  # schemas that hold together with the one at hand, whichever alternatives are taken
+        self._met: dict[Hashable, list[Branch]] = {}  # what was found at the place at hand
         self._directs: dict[tuple[int, str], tuple[Placed, Placed]] = {}  # where references lead
         self._made: dict[tuple[int, str], tuple[Any, Options | None]] = {}  # (schema, why) -> it, what follows from it
 
@@ -63,6 +66,7 @@ class Resolver:
         """The alternatives of schemas that hold together."""
         found: list[Branch] = [()]
         self._work, self.blocked, self._beside = 0, None, ()
+        self._met.clear()
         for placed, part in zip(schemas, self._together_with(schemas, frozenset(), 0), strict=True):
             found = self._both(found, part, placed.path, "allOf")
         return found
@@ -72,7 +76,7 @@ class Resolver:
         before = self._beside
         found = []
         for place in places:
-            others = (each for each in places if each is not place and isinstance(each.schema, MAPPING))
+            others = (each for each in places if each is not place and _says(each.schema))
             self._beside = (*before, *others)
             found.append(self._expand(place, followed, depth))
         self._beside = before
@@ -101,14 +105,22 @@ class Resolver:
             return [(placed,)]
         if alone:
             return self._reference(placed, "$ref", followed, depth)
-        if not _UNEVALUATED.isdisjoint(schema):
-            return self._evaluating(placed, followed, depth)
-        return self._combined(placed, followed, depth)
+        key = (id(schema), path, followed, tuple(id(each.schema) for each in self._beside), self._together)
+        found = self._met.get(key)  # definitions that refer to each other are met again and again
+        if found is None:
+            if not _UNEVALUATED.isdisjoint(schema):
+                found = self._evaluating(placed, followed, depth)
+            else:
+                found = self._combined(placed, followed, depth)
+            self._met[key] = found
+        return found
 
     def _combined(self, placed: Placed, followed: frozenset[str], depth: int) -> list[Branch]:
         schema, path = placed
-        before, self._beside = self._beside, (*self._beside, placed)
-        found: list[Branch] = [(placed,)]
+        before, says = self._beside, _says(schema)
+        if says:
+            self._beside = (*before, placed)
+        found: list[Branch] = [(placed,)] if says or isinstance(schema, Derived) else [()]
         for keyword in _REFERENCES:
             if keyword in schema:
                 found = self._both(found, self._reference(placed, keyword, followed, depth), path, keyword)
@@ -154,12 +166,12 @@ class Resolver:
         if other == [()]:
             return one
         if len(one) == len(other) == 1:
-            return [one[0] + other[0]]
+            return [_joined(one[0], other[0])]
         found: list[Branch] = []
         gists = [(right, self._apart.gist(right)) for right in other]
         for left in one:
             mine = self._apart.gist(left)
-            found += [left + right for right, gist in gists if not self._apart.clash(mine, gist)]
+            found += [_joined(left, right) for right, gist in gists if not self._apart.clash(mine, gist)]
             if len(found) > max(_MOST, len(one), len(other)):
                 self._report.relax(path, keyword, f"the combination has more than {_MOST} alternatives")
                 return one
@@ -207,22 +219,27 @@ class Resolver:
         found, here = list(parts), self._beside
         if self._apart.told_apart(parts, here):
             return parts
+        by_text = self._apart.texts(parts, here)
 
         @cache
+        def away(other: int) -> list[Branch] | None:
+            return self._away(places[other], followed, depth)
+
         def exclusive(one: int, other: int) -> bool:
             pairs = product(parts[one], parts[other])
-            return all(self._apart.apart((*here, *left), (*here, *right)) for left, right in pairs)
+            return by_text(one, other) or all(
+                self._apart.apart((*here, *left), (*here, *right)) for left, right in pairs
+            )
 
-        for index in range(len(parts)):
-            for other, place in enumerate(places):
-                if other == index or exclusive(min(index, other), max(index, other)):
-                    continue
-                away = self._away(place, followed, depth)
-                if away is None or len(away) * len(found[index]) > _MOST:
-                    self._report.relax(placed.path, "oneOf", "options may hold together, and are not told apart")
-                    return parts
-                pairs = (left + right for left in found[index] for right in away)
-                found[index] = [pair for pair in pairs if not self._apart.contradicts(pair)]
+        meet = (pair for pair in combinations(range(len(parts)), 2) if not exclusive(*pair))
+        meeting = list(islice(meet, _MOST_PAIRS + 1))
+        for index, other in sorted([*meeting, *((other, one) for one, other in meeting)]):
+            excluded = away(other) if len(meeting) <= _MOST_PAIRS else None
+            if excluded is None or len(excluded) * len(found[index]) > _MOST:
+                self._report.relax(placed.path, "oneOf", "options may hold together, and are not told apart")
+                return parts
+            pairs = (_joined(left, right) for left in found[index] for right in excluded)
+            found[index] = [pair for pair in pairs if not self._apart.contradicts(pair)]
         return found
 
     def _away(self, place: Placed, followed: frozenset[str], depth: int) -> list[Branch] | None:
@@ -385,3 +402,16 @@ class Resolver:
         if key not in self._made:
             self._made[key] = (schema, [{"$ref": schema["$ref"]}])
         return Placed((self._made[key][1] or [schema])[0], placed.path)
+
+
+def _says(schema: Any) -> bool:
+    """Whether a schema says something by itself, and not only by others."""
+    return isinstance(schema, MAPPING) and not schema.keys() <= _SAYING_NOTHING
+
+
+def _joined(left: Branch, right: Branch) -> Branch:
+    """Both together, no schema twice: one that is referred to twice would double at each step of a chain."""
+    if not left or not right:
+        return left or right
+    known = {id(each.schema) for each in left}
+    return left + tuple(each for each in right if id(each.schema) not in known)

@@ -200,10 +200,11 @@ class _Expansion:
     """One walk through what a schema refers to. Definitions that refer to each other can be walked in more ways than
     there is time for: past `_STEPS` nothing more is said."""
 
-    __slots__ = ("_left", "_root")
+    __slots__ = ("_known", "_left", "_root")
 
     def __init__(self, root: References) -> None:
         self._root, self._left = root, _STEPS
+        self._known: dict[tuple[int, frozenset[str]], list[_Branch]] = {}  # what schemas with combinators came to
 
     def of(self, schema: object, seen: frozenset[str], depth: int) -> list[_Branch]:
         self._left -= 1
@@ -215,6 +216,12 @@ class _Expansion:
         branches: list[_Branch] = [(_plain(read),)]
         if _COMBINING.isdisjoint(read):  # most schemas: a parser that is given its tools anew pays for each place
             return branches
+        found = self._known.get((id(read), seen))
+        if found is None:
+            found = self._known[id(read), seen] = self._combined(read, branches, seen, depth)
+        return found
+
+    def _combined(self, read: _Plain, branches: list[_Branch], seen: frozenset[str], depth: int) -> list[_Branch]:
         reference = read.get("$ref")
         if isinstance(reference, str) and reference not in seen:
             target = self._root.resolve(Placed(read, ""))

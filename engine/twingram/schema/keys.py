@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
 
 from ..automaton.dfa import Dfa, difference, literals, union
 from ..automaton.expression import INFINITE
-from ..automaton.meet import product, sample, shares
+from ..automaton.meet import acquainted, product, sample
 from ..automaton.regex import RegexError, counted_pattern, pattern_dfa
 from ..errors import LimitExceeded
 from ..limits import Limits
@@ -32,7 +31,7 @@ from .strings import Narrowed, narrowed_by
 __all__ = ["FreeKeys", "KeyRule"]
 
 _MOST_CLASSES = 32
-_MANY = range(4, 65)  # how many patterns there are where it pays to look for those that meet no other
+_MANY = 4  # how many patterns there are where it pays to look for those that meet no other
 
 
 class FreeKeys(NamedTuple):
@@ -143,23 +142,24 @@ class KeyRule:
                 continue
             ahead = [index for index, _, _ in flat[number + 1 :]]
             try:
-                finer = [each for each in self._split(split, number, pattern) if not self._idle(each, flat, ahead)]
+                parts = [part for part in self._split(split, number, pattern) if not self._idle(part[1], flat, ahead)]
+                if len(parts) <= _MOST_CLASSES:
+                    split = [(keys.also(*side, limits=self.rest.limits), names) for keys, names, side in parts]
+                    continue
+                reason = "too many patterns overlap"
             except LimitExceeded as error:
-                self.rest.report.relax(placed.path, "patternProperties", str(error))
-                continue
-            if len(finer) > _MOST_CLASSES:
-                self.rest.report.relax(placed.path, "patternProperties", "too many patterns overlap")
-            else:
-                split = finer
-        found = [each for each in (*alone, *split) if not self._idle(each, flat, ())]
+                reason = str(error)
+            self.rest.report.relax(placed.path, "patternProperties", reason)
+        found = [each for each in (*alone, *split) if not self._idle(each[1], flat, ())]
         return [
             FreeKeys(keys, self._among(declared, keys), tuple(self._values([flat[number][::2] for number in matched])))
             for keys, matched in found
         ]
 
-    def _idle(self, found: _Class, flat: Sequence[tuple[int, str, Placed]], ahead: Collection[int]) -> bool:
+    def _idle(
+        self, matched: tuple[int, ...], flat: Sequence[tuple[int, str, Placed]], ahead: Collection[int]
+    ) -> bool:
         """Whether no key of a class may be written, even if more patterns match: those of the schemas `ahead`."""
-        _, matched = found
         if any(flat[number][2].schema is False for number in matched):
             return True
         heard = {flat[number][0] for number in matched}.union(ahead)
@@ -179,11 +179,13 @@ class KeyRule:
     def _alone(self, named: Narrowed, patterns: list[str]) -> tuple[list[_Class], list[_Class]]:
         """The classes of patterns that meet none of the others, if patterns are many; and the keys outside of them."""
         key, limits = self.forms.object.key, self.rest.limits
-        if len(patterns) not in _MANY:
+        if len(patterns) < _MANY:
             return [], [(named, ())]
         try:
             dfas = [pattern_dfa(pattern, spelling=key.table, limits=limits) for pattern in patterns]
-            pairs = [pair for pair in combinations(range(len(dfas)), 2) if shares([dfas[at] for at in pair], limits)]
+            pairs = acquainted(dfas)
+            if pairs is None:
+                return [], [(named, ())]
             alone = sorted(set(range(len(dfas))).difference(*pairs))
             rest = difference(key.body, union(*(dfas[at] for at in alone), limits=limits), limits=limits)
             sides: list[tuple[Dfa, tuple[int, ...]]] = [*((dfas[at], (at,)) for at in alone), (rest, ())]
@@ -194,17 +196,20 @@ class KeyRule:
             return [], [(named, ())]
         return [each for each in found if each[1]], [each for each in found if not each[1]]
 
-    def _split(self, classes: list[_Class], number: int, pattern: str) -> Iterator[_Class]:
-        """Each class, those of its keys that match a pattern apart from those that do not."""
+    def _split(
+        self, classes: list[_Class], number: int, pattern: str
+    ) -> Iterator[tuple[Narrowed, tuple[int, ...], _Side]]:
+        """Each class, those of its keys that match a pattern apart from those that do not: each with what narrows it
+        so. Nothing is multiplied yet: there may be too many."""
         limits = self.rest.limits
         matching, *others = self._sides(pattern)
         for keys, matched in classes:
             if not _met(keys, matching, limits):
-                yield keys, matched
+                yield keys, matched, (keys.dfas[0], 0, None)
                 continue
             for side, names in ((matching, (*matched, number)), *((other, matched) for other in others)):
                 if _met(keys, side, limits):
-                    yield keys.also(*side, limits=limits), names
+                    yield keys, names, side
 
     def _sides(self, pattern: str) -> list[_Side]:
         """The keys that match, and those that do not: what counts characters is counted, not unrolled."""

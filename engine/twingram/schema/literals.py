@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 
 from ..automaton.choice import alt, words
-from ..automaton.expression import EMPTY, NOTHING, Expr, seq
+from ..automaton.expression import EMPTY, NOTHING, Expr, literal, seq
 from ..automaton.members import ObjectTemplate
 from ..automaton.notjson import is_document
 from ..errors import LimitExceeded
@@ -121,7 +121,7 @@ class Literals:
         """A value in its one spelling; `NOTHING` if the format has none."""
         if isinstance(value, str):
             spelt = forms.string.spell(value) if "string" in forms.types else None
-            return NOTHING if spelt is None else seq(forms.string.before, words([(spelt, forms.string.after)]))
+            return NOTHING if spelt is None else seq(forms.string.before, literal(spelt), forms.string.after)
         if value is None or isinstance(value, bool):
             name = "null" if value is None else "true" if value else "false"
             return forms.word(name) if type_of(value) <= forms.types else NOTHING
@@ -178,8 +178,10 @@ def _number(value: int | float, forms: Forms) -> Expr:  # noqa: PYI041  an integ
     before, after, terminal = forms.number
     whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT
     ways = [spelt, _digits(int(value))] if whole else [spelt]
-    found = [(text, after) for text in ways if terminal.matches(text)]
-    return seq(before, words(found)) if found else NOTHING
+    found = [text for text in ways if terminal.matches(text)]
+    if len(found) == 1:
+        return seq(before, literal(found[0]), after)
+    return seq(before, words([(text, after) for text in found])) if found else NOTHING
 
 
 def _spelt(value: int | float) -> bytes | None:  # noqa: PYI041

@@ -138,15 +138,27 @@ def _required(schema: Mapping[Any, Any]) -> Options | None:
         return []
     if not isinstance(names, list):
         return None
-    return [_of("object", properties={name: False}) for name in names]
+    others = _wrong_members(schema)
+    return [_of("object", properties={name: others.get(name, False)}) for name in names if isinstance(name, str)]
 
 
 def _properties(schema: Mapping[Any, Any]) -> Options | None:
-    listed = schema["properties"]
-    if not isinstance(listed, MAPPING):
+    if not isinstance(schema["properties"], MAPPING):
         return None
-    pairs = ((name, negated(child)) for name, child in listed.items())
-    return [_of("object", required=[name], properties={name: other}) for name, other in pairs if other is not False]
+    others = _wrong_members(schema)
+    names = schema.get("required")
+    missing = names if isinstance(names, list) else []  # may be missing as well as wrong, which is one alternative
+    return [
+        _of("object", required=[name], properties={name: other}) for name, other in others.items()
+        if name not in missing
+    ]  # fmt: skip
+
+
+def _wrong_members(schema: Mapping[Any, Any]) -> dict[Any, Any]:
+    """For each declared member that can be wrong, the opposite of its schema."""
+    listed = schema.get("properties")
+    pairs = ((name, negated(child)) for name, child in listed.items()) if isinstance(listed, MAPPING) else ()
+    return {name: other for name, other in pairs if other is not False}
 
 
 def _dependent_required(schema: Mapping[Any, Any]) -> Options | None:

@@ -53,7 +53,7 @@ def numbers(kind: str, branch: Branch, forms: Forms, report: Report, limits: Lim
                 report.relax(path, keyword, f"it needs too large an automaton: {error}")
         return forms.plain(kind)
     before, after, terminal = forms.number
-    shared = both(terminal, dfa, limits)
+    shared = dfa if forms.writes_all_numbers else both(terminal, dfa, limits)
     if not shared.start:
         return Refusal(branch[0].path, _blamed(branch), f"no {kind} is within the bounds")
     return seq(before, text(shared), after)

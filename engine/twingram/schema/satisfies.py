@@ -24,6 +24,7 @@ from .stated import admitted, canonical, listed_values, type_of
 __all__ = ["Checker"]
 
 _SIMPLE = ANNOTATIONS | {"type", "enum", "const", "nullable"}
+_SIMPLE_TOO = _SIMPLE | {Own.EXCLUDED}
 
 
 class Checker:
@@ -32,6 +33,7 @@ class Checker:
     def __init__(self, resolver: Resolver, report: Report, limits: Limits, *, formats: bool = True) -> None:
         self._resolver, self._report, self._limits, self._formats = resolver, report, limits, formats
         self._listed: dict[int, frozenset[Any]] = {}  # identity of a schema -> its listed values
+        self._excluded: dict[int, tuple[Any, frozenset[Any]]] = {}  # the same of those that it excludes
 
     def satisfies(self, value: Any, placed: Placed) -> bool:
         """Whether a schema whose combinators are followed admits the value, as far as this package enforces it."""
@@ -42,8 +44,10 @@ class Checker:
             return False
         if schema.keys() <= _SIMPLE:
             return True
-        if canonical(value) in map(canonical, schema.get(Own.EXCLUDED, ())):
+        if Own.EXCLUDED in schema and self._is_excluded(value, schema):
             return False
+        if schema.keys() <= _SIMPLE_TOO:
+            return True
         if isinstance(value, str):
             return self._text(value, placed)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -57,6 +61,12 @@ class Checker:
         if listed is None:
             listed = self._listed[id(schema)] = frozenset(map(canonical, listed_values(schema) or ()))
         return canonical(value) in listed
+
+    def _is_excluded(self, value: Any, schema: Mapping[Any, Any]) -> bool:
+        excluded = self._excluded.get(id(schema))
+        if excluded is None:
+            excluded = self._excluded[id(schema)] = schema, frozenset(map(canonical, schema[Own.EXCLUDED]))
+        return canonical(value) in excluded[1]
 
     def holds(self, value: Any, placed: Placed) -> bool:
         """Whether a schema with combinators admits the value."""

@@ -84,7 +84,13 @@ def strings(branch: Branch, forms: Forms, read: Types, rest: Context) -> Expr | 
         inner = _beside(containers, branch, forms, read, rest)
     else:
         whole = Narrowed((forms.body(read),), 0, INFINITE)
-        inner = narrowed_by(branch, whole, forms.string.table, rest).expr(rest.limits)
+        found = narrowed_by(branch, whole, forms.string.table, rest)
+        try:
+            inner = found.expr(rest.limits)
+        except LimitExceeded:
+            reason = "with what can be written here it needs too large an automaton"
+            rest.report.relax(branch[0].path, _blamed(branch), reason)
+            inner = found._replace(dfas=found.dfas[:1]).expr(rest.limits)
     if inner is NOTHING:
         return Refusal(branch[0].path, _blamed(branch), "no text that can be written satisfies this")
     return seq(forms.string.before, inner, forms.string.after)
