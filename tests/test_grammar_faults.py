@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from random import Random
 
+import lark
 import pytest
 
 import twingram as tg
+from twingram.automaton.machine import Machine
+from twingram.grammar.alphabet import Alphabet
+from twingram.grammar.compile import Compiler, Reading
 from twingram.grammar.rules import ROLES
+from twingram.grammar.source import load
 
 from .walks import RUNES, loaded, small
 
@@ -64,6 +70,58 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # what was changed, what is said, a
         broken('tool_call: "[[call]]" tool_name', 'tool_call: "[[call]]" more tool_name\nmore: "!" tool_call | "?"'),
         "rule 'tool_call' leads back to itself in a call, outside its arguments", "repetition",
     ),
+    "a part of a terminal that repeats": (
+        broken(KEY, 'KEY: "a" ("b" "c")~2'), "terminal KEY repeats or leaves out a part", "/pattern/",
+    ),
+    "a part of a terminal that may be left out": (
+        broken(KEY, 'KEY: "a" ["b"]'), "terminal KEY repeats or leaves out a part", "/pattern/",
+    ),
+    "a terminal of many ways": (
+        broken(KEY, "KEY: " + '("a"|"b"|"c") ' * 6), "terminal KEY has too many alternatives", "one /pattern/",
+    ),
+    "text that is ignored": (SOURCE + "%ignore KEY\n", "%ignore has no meaning here", "all text counts"),
+    "a terminal that is declared": (
+        broken("key: KEY", "key: FOO") + "%declare FOO\n", "%declare has no meaning here", "NAME: /pattern/",
+    ),
+    "a terminal of one that is declared": (
+        broken(KEY, "KEY: FOO") + "%declare FOO\n", "%declare has no meaning here", "NAME: /pattern/",
+    ),
+    "a terminal that is nowhere": (broken(KEY, "KEY: PART"), "Terminal used but not defined: PART", ""),
+    "an import of nothing": (SOURCE + "%import .nothing (x)\n", "nothing.lark", ""),
+    "a directive of nothing": (SOURCE + "//@ \n", "an empty directive", ""),
+    "half a string in a directive": (
+        SOURCE + '//@ reserved "abc\n', "cannot read this directive", "a string is written",
+    ),
+    "two syncs in one": (
+        SOURCE + '//@ recover tool_call until "x" kept "y" then turn\n', "each text is followed by", "directives",
+    ),
+    "escapes of an unknown kind": (
+        broken("//@ casts quoted", "//@ escapes loud"), "'loud' is not one of: raw, json", "directives",
+    ),
+    "a wrapper of one's own": (
+        broken("member: key", "member: _twice{key}") + "_twice{x}: x x\n", "_twice{...} has no meaning here",
+        "_same{rule}",
+    ),
+    "a letter said again": (
+        broken("member: key", 'member: _same{"a"} key') + "_same{x}: x\n", "_same{...} has no meaning here",
+        "_same{rule}",
+    ),
+    "a value said again": (
+        broken("member: key", "member: key _same{value}") + "_same{x}: x\n",
+        "_same{value} needs a rule that is one terminal", "value: NAME",
+    ),
+    "a value that is declared": (
+        broken("member: key", "member: _declared{value} key") + "_declared{x}: x\n",
+        "_declared{value}: there is no list of what is declared", "tool_name or key",
+    ),
+    "an answer that is no value": (
+        broken("//@ casts quoted", "//@ casts quoted\n//@ answer content"),
+        "the rule of answers is to list rules of values", "answer_value",
+    ),
+    "an answer that has no place": (
+        broken("//@ casts quoted", "//@ casts quoted\n//@ answer value").replace("content: PROSE", 'content: "!"'),
+        "answers need a text region", "content: TEXT",
+    ),
     "half a surrogate pair": (SOURCE + "// \ud800\n", "half a surrogate pair", "UTF-8"),
     "groups in groups": (
         broken('null: "nil"', "null: " + "(" * 3000 + '"nil"' + ")" * 3000), "nest too deeply", "a rule each",
@@ -101,6 +159,38 @@ def test_a_format_without_stop_tokens() -> None:
     fmt = tg.Format.from_text(broken('//@ stop "[[end]]"\n', ""))
     with pytest.raises(tg.VocabularyError, match="the format has no stop tokens; give stop_tokens="):
         fmt.constraint(TOOLS, "required", vocabulary=small("runes"))
+
+
+def notation(rng: Random, depth: int = 2) -> str:
+    """What may stand behind the name of a terminal, or nearly."""
+    kind = rng.random()
+    if depth == 0 or kind < 0.35:
+        return rng.choice(['"a"', '"b"', '"ab"', "/[ab]/", "/b+/", "PART"])
+    inner = [notation(rng, depth - 1) for _ in range(rng.randint(1, 3))]
+    if kind < 0.9:
+        return f"({' '.join(inner)})" if kind < 0.6 else f"({'|'.join(inner)})"
+    return f"({inner[0]})" + rng.choice(["~2", "?", "+", "~1..2"]) if kind < 0.97 else f"[{inner[0]}]"
+
+
+def test_terminals_read_what_larks_do_or_are_refused() -> None:
+    rng, refused, read = Random(4), 0, 0
+    texts = ["".join(letters) for size in range(6) for letters in itertools.product("abc", repeat=size)]
+    for _ in range(150):
+        source = f"start: KEY\nKEY: {' '.join(notation(rng) for _ in range(2))}\nPART: \"c\" | \"a\" \"c\"\n"
+        pattern = next(each.pattern for each in lark.Lark(source).terminals if each.name == "KEY")
+        try:
+            grammar = load("//@ start start\n" + source)
+        except tg.GrammarError:
+            assert re.search(r"\)[~?+]|\[[^ab]", source), source
+            refused += 1
+            continue
+        machine = Machine(Compiler(grammar, Alphabet.of(()), Reading.STRICT).terminal("KEY", None))
+        for text in texts:
+            step = machine.start.run(text.encode())
+            assert (step is not None and step.state.accepting) == bool(re.fullmatch(pattern.to_regexp(), text)), source
+            read += 1
+    assert refused > 10
+    assert read > 10000
 
 
 WORD = re.compile(r'"(?:[^"\\]|\\.)*"|//@|\w+|\n|[^\w\n]')

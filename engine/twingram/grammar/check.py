@@ -104,7 +104,7 @@ def _check_empty_terminals(grammar: Grammar) -> None:
     branches = [branch for rule in grammar.rules.values() for branch in rule.choice.branches]
     used = {use.name for branch in branches for use in names_in(branch.node)}
     for terminal in grammar.terminals.values():
-        if terminal.name in used and _reads_nothing(terminal, grammar, frozenset()):
+        if terminal.name in used and _reads_nothing(terminal):
             name = terminal.name
             raise _fault(
                 grammar, terminal, f"terminal {name} can be the empty text",
@@ -126,12 +126,10 @@ def _check_generated_regions(grammar: Grammar) -> None:
             )
 
 
-def _reads_nothing(terminal: Terminal, grammar: Grammar, inside: frozenset[str]) -> bool:
-    """Whether a terminal can be the empty text. One that is made of itself is none (Lark refuses it)."""
+def _reads_nothing(terminal: Terminal) -> bool:
+    """Whether a terminal can be the empty text."""
 
     def empty(kind: str, body: str, flags: str) -> bool:
-        if kind == "use":
-            return body not in inside and _reads_nothing(grammar.terminals[body], grammar, inside | {body})
         if kind == "str":
             return not body
         region = parse_region(body, flags)

@@ -322,12 +322,7 @@ class Compiler:
         for pieces in self.grammar.terminals[name].pieces:
             row = []
             for kind, body, flags in pieces:
-                if kind == "use":
-                    row.append(self._plain_terminal(body))
-                elif kind == "re":
-                    row.append(text(terminal_dfa(body, flags)))
-                else:
-                    row.append(self.letters(body))
+                row.append(text(terminal_dfa(body, flags)) if kind == "re" else self.letters(body))
             ways.append(seq(*row))
         return alt(ways)
 

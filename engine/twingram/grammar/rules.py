@@ -180,7 +180,7 @@ class Terminal:
     """`node` has `Literal`s and `Pattern`s as leaves; most terminals are one pattern."""
 
     name: str
-    pieces: tuple[tuple[tuple[str, str, str], ...], ...]  # alternatives of (kind "str"|"re"|"use", text, flags)
+    pieces: tuple[tuple[tuple[str, str, str], ...], ...]  # alternatives of (kind "str"|"re", text, flags)
     place: Place = field(default=Place(), compare=False)
 
     @property

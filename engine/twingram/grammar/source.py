@@ -44,6 +44,11 @@ from .rules import (
 
 __all__ = ["load", "load_file"]
 
+_STATEMENTS = {
+    "%ignore": "all text counts: name what may stand between things in the rules",
+    "%declare": "a terminal is what it reads: NAME: /pattern/",
+}
+_UNREAD = re.compile(rf"^[ \t]*({'|'.join(_STATEMENTS)})\b", re.MULTILINE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ALTERNATIVES = 256  # rows of one terminal
 _Piece = tuple[str, str, str]  # see `Terminal`
@@ -84,6 +89,11 @@ def load(source: str, file: str = "<grammar>") -> Grammar:
 
 
 def _load(source: str, file: str) -> Grammar:
+    unread = _UNREAD.search(source)
+    if unread is not None:
+        at = unread.start(1)
+        place = Place(source.count("\n", 0, at) + 1, at - source.rfind("\n", 0, at))
+        raise _Misused(f"{unread[1]} has no meaning here", place, _STATEMENTS[unread[1]])
     folders = [str(Path(file).parent), str(grammar_folder())]
     try:
         read, used = load_grammar(source, file, folders, False)  # type: ignore[no-untyped-call]
@@ -98,7 +108,7 @@ def _load(source: str, file: str) -> Grammar:
         if params:
             continue  # templates are wrappers, expanded where they are used
         rules[str(name)] = Rule(str(name), _choice(tree), options.priority or 0, _first_place(tree))
-    terminals = {str(name): _terminal(str(name), tree) for name, (tree, _) in read.term_defs if tree}
+    terminals = {str(name): _terminal(str(name), tree) for name, (tree, _) in read.term_defs}
     grammar = _assemble(file, source, rules, terminals, _imported_directives(used, file))
     _check_names(grammar)
     return grammar
@@ -212,15 +222,14 @@ def _alternatives(name: str, tree: Tree[Any]) -> list[tuple[_Piece, ...]]:
     for expansion in tree.children:
         rows: list[tuple[_Piece, ...]] = [()]
         for value in expansion.children:
-            inner: Any = value.children[0]
-            ways: list[tuple[_Piece, ...]]
+            inner: Any = value.children[0] if value.data == "value" else value
             if inner.data == "literal":
                 ways = [(_piece(inner.children[0]),)]
             elif inner.data == "expansions":
                 ways = _alternatives(name, inner)
             else:
                 hint = "write a terminal as strings, other terminals or one /pattern/"
-                raise _Misused(f"terminal {name} uses {inner.data!r}", _first_place(tree), hint)
+                raise _Misused(f"terminal {name} repeats or leaves out a part, or is a range", _first_place(tree), hint)
             rows = [row + way for row in rows for way in ways]
             if len(rows) > _ALTERNATIVES:
                 hint = "write it as one /pattern/"
