@@ -223,6 +223,7 @@ def _alternatives(name: str, tree: Tree[Any]) -> list[tuple[_Piece, ...]]:
         rows: list[tuple[_Piece, ...]] = [()]
         for value in expansion.children:
             inner: Any = value.children[0] if value.data == "value" else value
+            ways: list[tuple[_Piece, ...]]
             if inner.data == "literal":
                 ways = [(_piece(inner.children[0]),)]
             elif inner.data == "expansions":
