@@ -32,6 +32,7 @@ from .derivative import derive
 from .expression import EMPTY, NOTHING, Expr, Literal, Seq, hoist, seq
 from .loops import loop_of
 from .moves import Fired, Move, Moves, compose, simplified
+from .shared import Shared, plain, run_shared, shared_of
 from .tags import COMMIT, DROPPED, Tag
 
 __all__ = ["Machine", "State", "Transition"]
@@ -56,7 +57,8 @@ class State:
     """Threads, what is known of what follows them, and nothing of any session."""
 
     __slots__ = (
-        "__weakref__", "_ends", "_loop", "_missed", "first", "machine", "mask", "next", "pieces", "threads",
+        "__weakref__", "_ends", "_loop", "_missed", "_plain", "_shared", "first", "machine", "mask", "next", "pieces",
+        "threads",
     )  # fmt: skip
 
     def __init__(self, machine: Machine, threads: tuple[Expr, ...]) -> None:
@@ -67,6 +69,8 @@ class State:
         self._ends: tuple[tuple[Tag, ...] | None, ...] | None = None
         self._loop: re.Pattern[bytes] | None = None  # bytes known to lead back here
         self._missed = 0
+        self._plain: bool | None = None
+        self._shared: Shared | bool | None = False  # False: not looked for yet
         first = 0
         for thread in threads:
             first |= first_of(thread)
@@ -88,6 +92,20 @@ class State:
         """Fewest symbols to an end."""
         return min(thread.shortest for thread in self.threads)
 
+    @property
+    def plain(self) -> bool:
+        """Whether no placeholder comes first."""
+        if self._plain is None:
+            self._plain = plain(self)
+        return self._plain
+
+    @property
+    def shared(self) -> Shared | None:
+        """The state that all meanings of its placeholders share, see `shared.py`."""
+        if self._shared is False:
+            self._shared = shared_of(self)
+        return self._shared  # type: ignore[return-value]
+
     def step(self, sym: int) -> Transition | None:
         """The transition for one symbol; None if nothing goes on."""
         try:
@@ -102,12 +120,17 @@ class State:
         state, at = self, 0
         moves: Moves = None
         while at < len(data):
-            step, width = state.leap(data, at) or (state.step(data[at]), 1)
-            if step is None:
-                return None
-            if step.moves is not None:
-                moves = compose(moves, step.moves, at)
-            state, at = step.state, at + width
+            far = run_shared(state, data, at) if len(data) - at > 1 else None
+            if far is not None:
+                state, fired, width = far
+            else:
+                step, width = state.leap(data, at) or (state.step(data[at]), 1)
+                if step is None:
+                    return None
+                state, fired = step.state, step.moves
+            if fired is not None:
+                moves = compose(moves, fired, at)
+            at += width
         return Transition(state, simplified(moves, len(self.threads)), data)
 
     def skip(self, data: bytes, at: int) -> int:

@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..automaton.bound import Env, bits_of, same
-from ..automaton.capture import recorder
-from ..automaton.dfa import literals
-from ..automaton.expression import NOTHING, Expr
+from ..automaton.capture import listed
+from ..automaton.expression import Expr
 
 __all__ = ["Declared", "declared_key", "declared_tool", "meaning"]
 
@@ -38,9 +37,8 @@ def declared_tool(rule: str) -> Expr:
 
 def meaning(declared: Declared, rules: Iterable[str]) -> Env:
     """What stands there under these tools, for the rules that stand in conditions on names."""
-    names = literals(name.encode("utf-8", "replace") for name, _, _ in declared.tools) if declared.tools else None
-    fills = _Names(declared)
-    return Env.of({declared_tool(rule): NOTHING if names is None else recorder(names, rule, fills) for rule in rules})
+    names, fills = [name.encode("utf-8", "replace") for name, _, _ in declared.tools], _Names(declared)
+    return Env.of({declared_tool(rule): listed(names, rule, fills) for rule in rules})
 
 
 def declared_key(*, of_text: bool) -> Expr:
@@ -78,8 +76,7 @@ class _Keys:
         self.text = self._recorder([key for key in self._keys if key in text])
 
     def _recorder(self, keys: Iterable[str]) -> Expr:
-        spelt = [key.encode("utf-8", "replace") for key in keys if key]
-        return recorder(literals(spelt), "key", self) if spelt else NOTHING
+        return listed((key.encode("utf-8", "replace") for key in keys if key), "key", self)
 
     def __call__(self, key: bytes) -> Mapping[Expr, Expr]:
         found = self._known.get(key)
