@@ -300,6 +300,9 @@ def test_mask_and_check_errors_are_one_line(refused: Callable[..., str], tools: 
     assert "standard input" in refused("mask", "--format", "gemma4", "--tools", "-", "--prefix", "-")
     assert "begin with itself" in refused("check", str(wrong))
     assert "such.lark" in refused("check", str(tmp_path / "such.lark"))
+    wrong.rename(wrong.with_suffix(".txt"))  # a file whatever its suffix, and whatever its folder
+    assert "begin with itself" in refused("check", str(wrong.with_suffix(".txt")))
+    assert "such/file" in refused("check", "such/file")
     assert "nonsense" in refused("check", "nonsense")
     assert main(["check", "gemma4", "--svg", missing]) == 2
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .errors import GrammarError
 
-__all__ = ["format_names", "grammar_folder", "grammar_path"]
+__all__ = ["format_names", "grammar_folder", "grammar_path", "is_path"]
 
 _PACKAGE = Path(__file__).resolve().parent
 _FORMAT_DIRECTIVE = re.compile(r"^//@[ \t]*format\b", re.MULTILINE)
@@ -46,6 +46,12 @@ def grammar_path(name: str) -> Path:
             hint=f"known formats: {listed}; for a file of your own use Format.from_file(path)",
         )
     return path
+
+
+def is_path(name: str) -> bool:
+    """Whether this is a grammar file rather than the name of a format: a name has no suffix and no folder."""
+    path = Path(name)
+    return bool(path.suffix) or path.name != name
 
 
 def _is_format(path: Path) -> bool:

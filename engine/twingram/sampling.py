@@ -52,7 +52,7 @@ class Walk:
 
 def spellings(name: str) -> list[str]:
     """The literals of a format (its name or its grammar file), and of the files beside it, which it may import."""
-    path = Path(name) if name.endswith(".lark") else resources.grammar_path(name)
+    path = Path(name) if resources.is_path(name) else resources.grammar_path(name)
     files = sorted({*path.parent.glob("*.lark"), *resources.grammar_folder().glob("*.lark")})
     return [text for file in files for text in literals(file.read_text(encoding="utf-8"))]
 

@@ -25,14 +25,14 @@ __all__ = ["grammar", "load", "read_json", "schemas_of", "spellings", "text_of",
 
 
 def load(name: str) -> tg.Format:
-    return tg.Format.from_file(name) if name.endswith(".lark") else tg.load_format(name)
+    return tg.Format.from_file(name) if resources.is_path(name) else tg.load_format(name)
 
 
 def grammar(name: str) -> Grammar:
     """A grammar that nothing has been checked of: of a format, from a file, or from standard input."""
     if name == "-":
         return load_grammar("".join(text_of(name)), "<standard input>")
-    return load_file(name if name.endswith(".lark") else resources.grammar_path(name))
+    return load_file(name if resources.is_path(name) else resources.grammar_path(name))
 
 
 def text_of(name: str) -> Iterator[str]:
