@@ -20,6 +20,7 @@ others before.
 from __future__ import annotations
 
 import argparse
+import gc
 import gzip
 import json
 import multiprocessing
@@ -270,6 +271,8 @@ def _ready() -> None:
     """Load what is no schema's own cost."""
     for name in FORMATS:
         judge(Row("", "", {"type": "object", "properties": {"a": {}}}, []), name)
+    gc.collect()
+    gc.freeze()  # the rows of all sets, which lie in each process: Python's collector would look through them each time
 
 
 def run(rows: Sequence[Row], processes: int, peers: Sequence[str] = ()) -> list[Outcome]:

@@ -42,7 +42,10 @@ def drawn(schema: Any) -> list[Any]:
 
 
 def writable(value: Any) -> bool:
-    """Whether the value can be written: non-integers have at most two digits of exponent, texts no marker in them."""
+    """Whether the value can be written: non-integers have at most two digits of exponent, texts no marker in them; and
+    judged: the validator divides integers as doubles, which beyond 2**53 finds multiples of 1.5 that are none."""
+    if isinstance(value, int) and abs(value) > 1 << 53:
+        return False
     if isinstance(value, float):
         return value == 0 or 1e-99 < abs(value) < 1e99
     if isinstance(value, dict):

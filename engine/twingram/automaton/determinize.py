@@ -28,7 +28,7 @@ __all__ = ["complement_draft", "determinize"]
 _CHAR, _FORK, _ANCHOR, _LOOK, _MATCH = range(5)
 _START, _WORD, _BREAK = 1, 2, 4  # what may be known of the previous character; of the next one: _WORD, _BREAK
 
-_WORK_PER_STATE = 64  # configurations a state, on average, before a pattern counts as too large
+_WORK_PER_STATE = 16  # configurations a state, on average, before a pattern counts as too large
 
 Owed = frozenset[tuple[int, int]]  # open look-aheads: (index in `_Looks.automata`, state)
 _NOTHING_OWED: Owed = frozenset()

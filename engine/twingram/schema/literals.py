@@ -134,10 +134,10 @@ class Literals:
     def _list(self, values: Sequence[Any], forms: Forms) -> Expr:
         if "array" not in forms.types:
             return NOTHING
-        shape, row = forms.array, EMPTY
+        shape, row = forms.array, forms.array.after
         for index in range(len(values) - 1, -1, -1):
             row = seq(shape.separator if index else EMPTY, self._value(values[index], forms.item), row)
-        return seq(shape.before, row, shape.after)
+        return seq(shape.before, row)
 
     def _object(self, value: Mapping[Any, Any], forms: Forms) -> Expr:
         shape, keys = forms.object, []
