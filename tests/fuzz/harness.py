@@ -36,6 +36,9 @@ SPACE = str.maketrans("", "", " \t\n\r\f\v")
 _FREE = (
     *({},) * 3, {"strict": True}, {"salvage": True}, {"unknown_tools": "text"}, {"tools": None}, {"tools": "other"},
 )  # fmt: skip
+_LIMITS = {
+    "depth": (1, 2), "calls": (0, 1), "argument_bytes": (1, 12, 45), "pending_bytes": (1, 5, 17), "threads": (1, 2, 3),
+}  # fmt: skip
 _TAILS = {"gemma4": "<|channel>thought\n"}
 
 
@@ -133,6 +136,9 @@ def random_trial(rng: random.Random, name: str | None = None) -> Trial:
     options = dict(rng.choice(_FREE))
     if name in _TAILS and rng.random() < 0.1:
         options["prompt_tail"] = _TAILS[name]
+    if rng.random() < 0.15:
+        limits = rng.sample(sorted(_LIMITS), rng.choice((1, 1, 2)))
+        options["limits"] = {limit: rng.choice(_LIMITS[limit]) for limit in limits}
     return Trial(name, data.decode("latin-1"), options, rng.randrange(1 << 16))
 
 
@@ -201,6 +207,7 @@ def _parser(trial: Trial, *, tokens: bool = False) -> tg.Parser:
     options = {"tools": "all", **trial.options}
     options["tools"] = _TOOL_SETS[options["tools"] or "none"]
     options["vocabulary"] = vocabulary(trial.format) if tokens else None
+    options["limits"] = tg.Limits(**options.get("limits", {}))
     return tg.load_format(trial.format).parser(call_id=call_ids(), **options)
 
 
@@ -290,9 +297,12 @@ def _check_account(trial: Trial, data: bytes) -> None:
 def _check_work(trial: Trial, data: bytes) -> None:
     if not data:
         return
-    costs = []
-    for count in (80, 40, 80):  # the first one meets new states
-        parser = _parser(trial)
-        costs.append(calls_of(lambda parser=parser, count=count: [parser.feed_bytes(data) for _ in range(count)]))
-        costs[-1] += calls_of(parser.finish)
-    assert costs[2] < 2.5 * costs[1] + 400, f"7: {costs}"
+    for _ in range(3):  # what is kept may be forgotten in the midst of a count, which then begins anew
+        costs = []
+        for count in (80, 40, 80):  # the first one meets new states
+            parser = _parser(trial)
+            costs.append(calls_of(lambda parser=parser, count=count: [parser.feed_bytes(data) for _ in range(count)]))
+            costs[-1] += calls_of(parser.finish)
+        if costs[2] < 2.5 * costs[1] + 400:
+            return
+    raise AssertionError(f"7: {costs}")

@@ -149,6 +149,8 @@ class Reader:
         if fork is not None and fork.upto is not None:
             since = self._base + fork.upto
             if self.position - since >= self._pending:
+                for delta in self._emitter.more(self.text, since):  # what was certain comes before the error
+                    self._emitter.add(delta)
                 since = self.position
                 best, _ = self._best()
                 alone = self.state.machine.state((self.state.threads[best],))
