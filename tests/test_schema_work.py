@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import pytest
@@ -228,3 +228,46 @@ def test_multiples_are_minimal(step: int) -> None:
     assert intersect(every, integer_dfa(None, None, step)) is integer_dfa(None, None, step)
     for value in (0, step, -step, 7 * step, step + 1, -3 * step - 1, 10**30 * step):
         assert integer_dfa(None, None, step).matches(str(value).encode()) is (value % step == 0)
+
+
+CLOSED: list[Any] = [
+    {"oneOf": [
+        {"properties": {"a": {"type": "string"}}, "additionalProperties": False},
+        {"properties": {"b": {"type": "string"}}, "additionalProperties": False},
+    ]},
+    {"properties": {"a": {}, "b": {}}, "additionalProperties": False, "not": {
+        "properties": {"a": {"type": "integer"}}, "additionalProperties": False}},
+    {"oneOf": [
+        {"properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "integer"}},
+        {"properties": {"a": {}, "b": {"type": ["integer", "null"]}}, "additionalProperties": False},
+    ], "propertyNames": {"enum": ["a", "b"]}, "properties": {"a": {}, "b": {}}, "additionalProperties": False},
+    {"properties": {"a": {}, "b": {}, "c": {}}, "additionalProperties": False,
+     "if": {"properties": {"a": {}}, "additionalProperties": False}, "then": {"required": ["a"]},
+     "else": {"required": ["b"]}},
+    {"enum": [{}, {"a": 1}, {"b": "s"}, {"a": "s", "c": None}], "not": {
+        "properties": {"a": {}}, "additionalProperties": {"type": "null"}}},
+    {"oneOf": [{"properties": {}, "additionalProperties": False}, {"maxProperties": 1}],
+     "properties": {"a": {}, "b": {}, "c": {}}, "additionalProperties": False},
+]
+
+
+@pytest.mark.parametrize("fmt", [GEMMA, ATEM], ids=["quoted", "raw"])
+@pytest.mark.parametrize("schema", CLOSED, ids=lambda schema: str(schema)[:60])
+def test_what_is_not_closed(fmt: Format, schema: Any) -> None:
+    """A value that closed objects do not admit has a member besides theirs: known where there are no free keys."""
+    schema = {"type": "object", **schema}
+    made, wanted = fmt.compile(of_x(schema), additional_properties="schema"), Draft202012Validator(schema)
+    assert {found.status for found in made.findings} <= {"enforced", "refused"}
+    values = [None, 1, "s"]
+    for names in ((), ("a",), ("b",), ("c",), ("a", "b"), ("a", "c"), ("b", "c"), ("a", "b", "c")):
+        for rows in product(values, repeat=len(names)):
+            value = dict(zip(names, rows, strict=True))
+            assert fmt.admits(made, {"x": value}) is wanted.is_valid(value), value
+
+
+def test_what_is_not_closed_beside_free_keys() -> None:
+    """There it is said."""
+    schema = {"type": "object", "not": {"properties": {"a": {}}, "additionalProperties": False}}
+    made = GEMMA.compile(of_x(schema), additional_properties="schema")
+    assert [found.keyword for found in made.findings if found.status == "relaxed"] == ["additionalProperties"]
+    assert GEMMA.admits(made, {"x": {"b": 1}})

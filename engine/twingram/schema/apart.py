@@ -152,6 +152,15 @@ class Apart:
                 children.append(self._direct(Placed(members[name], path)))
         return tuple(child for child in children if isinstance(child.schema, MAPPING))
 
+    def only_keys(self, branch: Branch) -> set[str] | None:
+        """The keys that the objects of a branch may have; None if others are free."""
+        found: set[str] | None = None
+        for schema, _ in branch:
+            facts = self.facts(schema)
+            if facts.closed:
+                found = set(facts.members) if found is None else found & set(facts.members)
+        return found
+
     # -- many alternatives ---------------------------------------------------------------------------------------------
 
     def told_apart(self, options: Sequence[Sequence[Branch]], beside: Branch) -> bool:

@@ -25,11 +25,11 @@ from ..errors import LimitExceeded
 from ..limits import Limits
 from .apart import Apart
 from .evaluated import closed_items, closed_properties
-from .keywords import ANNOTATIONS, COMBINING, KNOWN, MAPPING, UNKNOWN, Derived, unsupported
+from .keywords import ANNOTATIONS, COMBINING, KNOWN, MAPPING, UNKNOWN, Derived, Own, unsupported
 from .negation import Options, negated, opposite
 from .references import References
 from .report import Placed, Refusal, Report
-from .stated import ALL_TYPES, Branch, declared_types
+from .stated import ALL_TYPES, Branch, declared_types, listed_values
 
 __all__ = ["Resolver"]
 
@@ -58,12 +58,43 @@ class Resolver:
         self._together = False  # whether it matters which options of an `anyOf` hold at once
         self._unknown = False  # whether a reference was met that is not followed
         self._beside: Branch = ()  # schemas that hold together with the one at hand, whichever alternatives are taken
+        self._beyond = False  # whether some opposite asks for a member that is not declared
         self._met: dict[Hashable, list[Branch]] = {}  # what was found at the place at hand
         self._directs: dict[tuple[int, str], tuple[Placed, Placed]] = {}  # where references lead
         self._made: dict[tuple[int, str], tuple[Any, Options | None]] = {}  # (schema, why) -> it, what follows from it
 
     def branches(self, schemas: Sequence[Placed]) -> list[Branch]:
         """The alternatives of schemas that hold together."""
+        found = self.unsettled(schemas)
+        return [way for branch in found for way in self._settled(branch)] if self._beyond else found
+
+    def _settled(self, branch: Branch) -> list[Branch]:
+        """A branch in which some member has to be none of the declared ones, as alternatives: which one it is."""
+        asking = [placed for placed in branch if Own.BEYOND in placed.schema]
+        if not asking or any(listed_values(schema) is not None for schema, _ in branch):  # each value is looked at then
+            return [branch]
+        rest = tuple(placed for placed in branch if Own.BEYOND not in placed.schema)
+        keys = self._apart.only_keys(rest)
+        found = [rest]
+        for schema, path in asking:
+            if keys is None:
+                reason = "that some member is not declared there is asked for only where no free keys are admitted"
+                self._report.relax(path, "additionalProperties", reason)
+                continue
+            known, other = schema[Own.BEYOND]
+            ways: list[Branch] = [(Placed(self._member(schema, name, other), path),) for name in sorted(keys - known)]
+            found = self._both(found, ways, path, "additionalProperties")
+        return found
+
+    def _member(self, schema: Any, name: str, other: Any) -> Any:
+        """An object that has this member, and what it is; made once for each schema."""
+        key = (id(schema), f"beyond {name}")
+        if key not in self._made:
+            self._made[key] = (schema, [Derived({"required": [name], "properties": {name: other}})])
+        return (self._made[key][1] or [True])[0]
+
+    def unsettled(self, schemas: Sequence[Placed]) -> list[Branch]:
+        """The same, for values at hand and for names."""
         found: list[Branch] = [()]
         self._work, self.blocked, self._beside = 0, None, ()
         self._met.clear()
@@ -275,6 +306,7 @@ class Resolver:
             found = None if found is None or more is None else found + more
         else:
             found = opposite(schema)
+        self._beyond = self._beyond or any(isinstance(each, MAPPING) and Own.BEYOND in each for each in found or ())
         self._made[key] = (schema, found)
         return found
 

@@ -242,7 +242,7 @@ class KeyRule:
         return found
 
     def _name_texts(self, placed: Placed, found: Narrowed) -> Narrowed:
-        branches = [b for b in self.rest.resolver.branches([placed]) if "string" in admitted(b)]
+        branches = [b for b in self.rest.resolver.unsettled([placed]) if "string" in admitted(b)]
         kinds = [self._name_branch(branch, found) for branch in branches]
         if len(kinds) == 1:
             return kinds[0]

@@ -31,6 +31,7 @@ class Own(Enum):
     UNLIKE = "a pattern that is not found"
     FRACTION = "a number that is no integer"
     UNFIT = "a format that the text has not"
+    BEYOND = "a member besides the listed ones that satisfies a schema"
 
 
 class Derived(dict[Any, Any]):

@@ -5,7 +5,8 @@ no such list. A schema says several things of a value, and its opposite is that 
 its own alternatives. Only one level is turned round; what lies below stays as a `not` of its own.
 
 `None` is given for what would need more than the builders have: no text is told from the texts that match an unchecked
-format, no array from those without a repeated item, no object from those that have no key outside a pattern.
+format, no array from those without a repeated item, no object from those that have no key outside a pattern. That a
+member is not among the declared ones (`Own.BEYOND`) is for who knows which others there may be.
 Cost: linear in the keywords; enumerations are taken as they are.
 """
 
@@ -251,7 +252,14 @@ def _if(schema: Mapping[Any, Any]) -> Options | None:
 
 
 def _additional(schema: Mapping[Any, Any]) -> Options | None:
-    return [] if negated(schema["additionalProperties"]) is False else None
+    other = negated(schema["additionalProperties"])
+    if other is False:
+        return []
+    if schema.get("patternProperties"):
+        return None
+    listed = schema.get("properties")
+    names = frozenset(listed) if isinstance(listed, MAPPING) else frozenset()
+    return [Derived({"type": "object", Own.BEYOND: (names, other)})]
 
 
 def _nothing(_: Mapping[Any, Any]) -> Options | None:

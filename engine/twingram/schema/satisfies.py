@@ -75,7 +75,7 @@ class Checker:
             return schema is not False
         if COMBINING.isdisjoint(schema):
             return self.satisfies(value, placed)
-        branches = self._resolver.branches([placed])
+        branches = self._resolver.unsettled([placed])
         return any(all(self.satisfies(value, each) for each in branch) for branch in branches)
 
     # -- texts and numbers ---------------------------------------------------------------------------------------------
@@ -163,6 +163,10 @@ class Checker:
             return False
         for name, needed in needs_of(schema):
             if name in value and not all(each in value for each in needed):
+                return False
+        if Own.BEYOND in schema:
+            known, other = schema[Own.BEYOND]
+            if not any(self.holds(item, Placed(other, path)) for name, item in value.items() if name not in known):
                 return False
         names = Placed(schema.get("propertyNames", True), f"{path}.propertyNames")
         return all(
