@@ -258,7 +258,7 @@ class Machine:
             for source, fired, rest in self.recovery(state.threads):
                 again = self._threads([(source, rest)], sym)
                 found += [(expr, src, (*fired, *tags)) for expr, src, tags in again]
-            found = _distinct(found)
+            found = self._kept(found, self.width(sym))
         if not found:
             return None
         target = self.state(tuple(expr for expr, _, _ in found))
@@ -290,9 +290,16 @@ class Machine:
                 return _distinct(out)
         if len(out) > 1 and not self.ordered:
             return _together(out)
-        out = _distinct(out) if len(out) > 1 else out
-        most = max(self.limits.threads, 1)
-        return out if len(out) <= most else _dropped(out[:most], width)
+        return self._kept(out, width) if len(out) > 1 else out
+
+    def _kept(
+        self, found: list[tuple[Expr, int, tuple[Fired, ...]]], width: int
+    ) -> list[tuple[Expr, int, tuple[Fired, ...]]]:
+        """As many readings as may stand side by side; where that is not all, a tag says so."""
+        found, most = _distinct(found), max(self.limits.threads, 1)
+        if len(found) <= most:
+            return found
+        return [(rest, source, (*fired, (DROPPED, width))) for rest, source, fired in found[:most]]
 
 
 def _forget(thread: Expr) -> None:
@@ -303,11 +310,6 @@ def _forget(thread: Expr) -> None:
     elif isinstance(thread, Alt) and thread.binding:
         for item in thread.items:
             _forget(item)
-
-
-def _dropped(found: list[tuple[Expr, int, tuple[Fired, ...]]], width: int) -> list[tuple[Expr, int, tuple[Fired, ...]]]:
-    """What is kept, with a mark that it is not all."""
-    return [(rest, source, (*fired, (DROPPED, width))) for rest, source, fired in found]
 
 
 def _together(found: list[tuple[Expr, int, tuple[Fired, ...]]]) -> list[tuple[Expr, int, tuple[Fired, ...]]]:
