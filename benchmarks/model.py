@@ -14,7 +14,7 @@ streamed: one row with a streamer; the others run in batches. A turn counts as *
 (`--unmasked` of them) are judged by the parser alone.
 
 Each result is a line of JSON in `--out`; the table is printed at the end, of whatever was run by then. A command that
-was interrupted is taken up again with the same arguments: batches whose results `--out` holds are not run again.
+was interrupted is taken up again with the same arguments: requests whose results `--out` holds are not run again.
 """
 
 from __future__ import annotations
@@ -277,15 +277,13 @@ def main() -> None:
             print(f"request {request.number} left out: {str(error).splitlines()[0]}", file=sys.stderr)
         else:
             requests.append(request)
-    work = [(batch, True) for batch in batches_of(requests, options.batch)]
-    bare = batches_of([request for request in requests if not request.streamed][: options.unmasked], options.batch)
-    work[2:2] = [(batch, False) for batch in bare]
-    results: list[dict[str, Any]] = []
+    wanted = {True: requests, False: [request for request in requests if not request.streamed][: options.unmasked]}
     earlier = kept(options.out)
+    results = [earlier[r.number, masked] for masked in wanted for r in wanted[masked] if (r.number, masked) in earlier]
+    left = {masked: [r for r in wanted[masked] if (r.number, masked) not in earlier] for masked in wanted}
+    work = [(batch, True) for batch in batches_of(left[True], options.batch)]
+    work[2:2] = [(batch, False) for batch in batches_of(left[False], options.batch)]
     for batch, masked in work:
-        if all((request.number, masked) in earlier for request in batch):
-            results += [earlier[request.number, masked] for request in batch]
-            continue
         if time.monotonic() - begin > 60 * options.minutes:
             break
         found = runner.run(batch, masked=masked)

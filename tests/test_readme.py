@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +19,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 # Before a block, `<!-- needs: package, package -->` runs it where these can be imported; `<!-- run: server -->` gives
-# it a server on port 8000; `<!-- run: not -->` says that it needs what a test machine lacks.
+# it a server on port 8000; `<!-- run: not -->` says that it needs what a test machine lacks. A block of commands runs
+# with `<!-- run: shell -->`, in a folder that has the checkout's `grammars` and a `tools.json`.
 BLOCK = re.compile(r"(?:^<!-- (needs|run): ([^>]*) -->\n+)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -71,6 +74,42 @@ def test_python_blocks_run(request: pytest.FixtureRequest, path: Path, code: str
     )
     assert done.returncode == 0, f"{path}:\n{code}\n{done.stderr}"
     assert not asks or done.stdout
+
+
+SHELL = [
+    pytest.param(text, id=f"{path.relative_to(ROOT)}-{n}")
+    for path in DOCUMENTS
+    for n, (_, given, _, text) in enumerate(BLOCK.findall(path.read_text(encoding="utf-8")))
+    if given == "shell"
+]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs a shell")
+@pytest.mark.parametrize("text", SHELL)
+def test_commands_run(text: str, tmp_path: Path) -> None:
+    (tmp_path / "grammars").symlink_to(ROOT / "grammars")
+    tool = {"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}}, "required": ["city"]}}
+    (tmp_path / "tools.json").write_text(json.dumps([tool]), encoding="utf-8")
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text], cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True,
+        text=True, timeout=180,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{text}\n{done.stderr}"
+    assert done.stdout
+
+
+def test_extras_exist() -> None:
+    """Every extra that a document or a message names is one of the package."""
+    table = (ROOT / "pyproject.toml").read_text(encoding="utf-8").split("[project.optional-dependencies]")[1]
+    extras = set(re.findall(r"^(\w+) = \[", table.split("\n[")[0], re.MULTILINE))
+    sources = [*DOCUMENTS, ROOT / ".ci" / "run", *(ROOT / "engine").rglob("*.py"), *(ROOT / "bindings").rglob("*.py")]
+    named = {
+        name.strip() for path in sources
+        for found in re.findall(r"(?:\btwingram|[' ]\.)\[([a-z, ]+)\]", path.read_text(encoding="utf-8"))
+        for name in found.split(",")
+    }  # fmt: skip
+    assert {"server", "test"} <= named <= extras
 
 
 def test_the_example_is_short() -> None:

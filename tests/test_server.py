@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -477,14 +479,22 @@ def test_the_command_serves_and_ends_in_order() -> None:
     assert "Hello" not in str(rest)
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from twingram.cli import main
+@pytest.mark.parametrize(("missing", "extra"), [("uvicorn", "server"), ("transformers", "transformers")])
+def test_what_is_missing_is_named(
+    missing: str, extra: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    """The command in the message installs what the extra of the package does."""
+    from twingram.cli import main, serve
 
-    for module in [name for name in sys.modules if name.startswith("twingram_bindings.server")]:
-        monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    def prepare(name: str) -> None:
+        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+
+    monkeypatch.setattr(serve.importlib, "import_module", prepare)
     assert main(["serve", "--backend", "random"]) == 2
-    assert "python -m pip install 'twingram[server]'" in capsys.readouterr().err
+    told = capsys.readouterr().err.strip().split(f"needs the package {missing}: python -m pip install ")[1].split()
+    line = re.search(rf"^{extra} = \[(.*)\]", (root / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert line is not None
+    assert sorted(told) == sorted(re.findall(r'"([\w-]+)', line.group(1)))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """`twingram serve`: the server, which is an adapter and is fetched by its name when it is asked for.
 
-In: parsed arguments. Out: a running server; or one line that says which extra is not installed.
+In: parsed arguments. Out: a running server; or one line that says what to install.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ __all__ = ["add_options", "serve"]
 
 _COMMAND = "twingram_bindings.server.command"
 _OWN = ("twingram", "twingram_bindings")
+_SERVER = ("prometheus-client", "starlette", "uvicorn")  # the extras of these names, as distributions
+_MODEL = ("accelerate", "gguf", "torch", "transformers")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +51,8 @@ def serve(arguments: argparse.Namespace) -> None:
         missing = (error.name or "").split(".")[0]
         if missing in _OWN:
             raise
-        extra = "transformers" if missing in ("torch", "transformers", "accelerate", "gguf") else "server"
+        needed = _MODEL if missing in _MODEL else _SERVER
         raise tg.RequestError(
-            f"serve needs the package {missing}: python -m pip install 'twingram[{extra}]'"
+            f"serve needs the package {missing}: python -m pip install {' '.join(needed)}"
         ) from error
     run()

@@ -36,7 +36,7 @@ def diagram(grammar: Grammar) -> str:
     try:
         import railroad  # noqa: PLC0415
     except ImportError as error:
-        raise RequestError("diagrams need the package railroad-diagrams: pip install 'twingram[diagrams]'") from error
+        raise RequestError("diagrams need a package: python -m pip install railroad-diagrams") from error
     canonical = canonical_rules(grammar)
     tracks, top, width = [], 0.0, 0.0
     for rule in grammar.rules.values():
