@@ -2,16 +2,18 @@
 
     python -m tests.engine_sources      # fetches two wheels (380 MB), keeps their Python files (100 MB)
 
-The engines' own dependencies are not fetched: the command names those that an import lacks. `VLLM` and `SGLANG` are the
-releases that the adapters were written against; `TWINGRAM_ENGINES` moves the folder. Tests that need an engine skip
-where it cannot be imported, and say why.
+What the engines import is not fetched: the command prints the line that installs what is missing of it, and names what
+an import still lacks. `VLLM` and `SGLANG` are the releases that the adapters were written against; `TWINGRAM_ENGINES`
+moves the folder. Tests that need an engine skip where it cannot be imported, and say why.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,17 +36,38 @@ NEEDED = {
     ),
     "sglang": ("sglang.srt.constrained.base_grammar_backend", "sglang.srt.function_call.function_call_parser"),
 }
+# What these modules import, beside what the tests need. None of it needs a GPU.
+DISTRIBUTIONS = (
+    "aiohttp", "blake3", "cachetools", "cbor2", "cloudpickle", "diskcache", "einops", "fastapi", "ijson", "ipython",
+    "mcp", "mistral-common", "msgspec", "openai-harmony", "orjson", "partial-json-parser", "pillow",
+    "prometheus-fastapi-instrumentator", "protobuf", "psutil", "py-cpuinfo", "pybase64", "python-json-logger", "pyzmq",
+    "sentencepiece", "setproctitle", "tiktoken", "torch", "transformers", "triton", "uvloop", "watchfiles", "xgrammar",
+)  # fmt: skip
+
+
+def missing() -> list[str]:
+    """The distributions that are not installed."""
+    out = []
+    for name in DISTRIBUTIONS:
+        try:
+            importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            out.append(name)
+    return out
 
 
 def fetch(name: str, version: str) -> None:
-    """Unpack the Python files of one wheel into the folder."""
-    with tempfile.TemporaryDirectory() as work:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", f"{name}=={version}", "-d", work]
-        subprocess.run(command, check=True, timeout=1200)
+    """Unpack the Python files of one wheel into the folder; what is there afterwards is whole."""
+    with tempfile.TemporaryDirectory(dir=FOLDER) as work:
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "-d", work]
+        subprocess.run([*pip, f"{name}=={version}"], check=True, timeout=1200)
         (wheel,) = Path(work).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             wanted = [m for m in archive.namelist() if m.endswith((".py", ".json")) or ".dist-info/" in m]
-            archive.extractall(FOLDER, wanted)
+            archive.extractall(Path(work) / "tree", wanted)
+        for part in sorted((Path(work) / "tree").iterdir(), key=lambda part: part.name == name):  # the mark comes last
+            shutil.rmtree(FOLDER / part.name, ignore_errors=True)
+            part.rename(FOLDER / part.name)
 
 
 @cache
@@ -84,6 +107,8 @@ def quietly(module: str) -> ModuleType:
 
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
+    if lacking := missing():
+        print("python -m pip install", *lacking)
     for engine, release in (("vllm", VLLM), ("sglang", SGLANG)):
         if not (FOLDER / engine).is_dir():
             fetch(engine, release)

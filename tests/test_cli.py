@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import subprocess
@@ -310,3 +311,27 @@ def test_mask_and_check_errors_are_one_line(refused: Callable[..., str], tools: 
 def test_the_package_runs_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "twingram", "formats"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.split()) == (0, FORMATS)
+
+
+def test_markers_that_a_vocabulary_lacks_are_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """They are written in letters, which is said; or a token is named for each."""
+    ranks = tmp_path / "bytes.tiktoken"
+    ranks.write_text("".join(f"{base64.b64encode(bytes([n])).decode()} {n}\n" for n in range(256)), encoding="ascii")
+    markers = tg.load_format("gemma4").grammar.markers
+    command = ["export", "--format", "gemma4", "--to", "gbnf", "--vocabulary", str(ranks)]
+    every = [part for n, marker in enumerate(markers) for part in ("--special-token", f"{marker}={256 + n}")]
+    stop = ["--special-token", "<turn|>=300"]
+    assert main([*command, *stop]) == 0
+    found = capsys.readouterr()
+    assert found.err.count("\n") == 1
+    assert all(marker in found.err for marker in markers if marker != "<turn|>")
+    assert "<[" not in found.out
+    assert main([*command, *every, *stop]) == 0
+    found = capsys.readouterr()
+    assert found.err == ""
+    assert f"<[{256 + [*markers].index('<|channel>')}]>" in found.out
+    assert main(["sample", "--format", "gemma4", "--special-token", "<turn|>=3"]) == 2
+    assert main([*command, "--special-token", "<turn|>"]) == 2
+    assert "is not TEXT=ID" in capsys.readouterr().err

@@ -177,6 +177,29 @@ def test_what_cannot_be_said_is_an_error() -> None:
         made.export("yacc")
 
 
+def test_a_bound_on_the_characters_costs_few_rules() -> None:
+    """A text that must not spell a marker has a state for each of its letters; a count does not take a rule for each.
+    Texts with other bounds share them."""
+    tools = [tool(name, {"type": "object", "required": ["x", "y"], "properties": {
+        "x": {"type": "string", "maxLength": 250}, "y": {"type": "string", "minLength": 1, "maxLength": 250}}})
+        for name in ("f", "g")]  # fmt: skip
+    made = constraint("gemma4", tools, "required", tg.Vocabulary.embedded())
+    assert made.export("xgrammar").count("\n") < 5 * 250
+
+
+def test_an_error_names_its_place() -> None:
+    text = {"type": "string", "pattern": "^(ab|ba|cc)*$", "maxLength": 1_000_000}
+    inner = {"type": "object", "properties": {"b": STRING, "x": text}}
+    bad = {"type": "object", "properties": {"a": STRING, "in": inner}}
+    tools = [tool("fine", SCHEMAS["none"]), tool("get_it", bad), tool("other", SCHEMAS["none"])]
+    made = constraint("gemma4", tools, "required", tg.Vocabulary.embedded())
+    with pytest.raises(tg.ExportError) as caught:
+        made.export("xgrammar")
+    assert caught.value.place == "get_it > in > x"
+    assert "get_it > in > x: a text" in str(caught.value)
+    assert "allow fewer characters" in str(caught.value)
+
+
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
     file = tmp_path / "tools.json"
     file.write_text(json.dumps([tool("f", SCHEMAS["scalars"])]), encoding="utf-8")
@@ -220,6 +243,8 @@ def language(term: Term, rules: dict[str, Term], most: int) -> set[str]:
         ("^a*$", 0, INFINITE), ("^(ab|ba|c)*$", 0, INFINITE), ("^(a|b)*abb$", 0, INFINITE), ("^a{2,5}b?$", 0, INFINITE),
         ("^(ab|ba|c)*$", 2, 4), ("^[ab]+$", 3, INFINITE), ("^[ab][a-c]*$", 0, 3), ("^(a(b(c)?)?)?$", 1, 2),
         ("^é[ab]*$", 2, 3), ("^(aa|bbb)*$", 3, 5), ("^([ab]*a[ab][ab])$", 0, INFINITE),
+        *(("^(?!.*(abc|acb))[abc]*$", low, high) for low, high in ((0, 5), (2, 4), (4, INFINITE), (5, 5))),
+        *(("^((aab|aba)*b|c(ab?c)*)*$", low, high) for low, high in ((0, 5), (3, 3), (2, INFINITE))),
     ],
 )  # fmt: skip
 def test_terms_have_the_texts_of_the_automaton(pattern: str, low: int, high: int) -> None:

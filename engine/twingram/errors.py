@@ -88,9 +88,10 @@ class RequestError(TwingramError):
 class ExportError(TwingramError):
     """A constraint cannot be written as grammar text for another engine without changing what it allows."""
 
-    def __init__(self, message: str, reason: str = "") -> None:
-        self.message, self.reason = message, reason
-        super().__init__(f"cannot export: {message}" + (f" ({reason})" if reason else ""))
+    def __init__(self, message: str, reason: str = "", *, place: str = "") -> None:
+        self.message, self.reason, self.place = message, reason, place
+        where = f"{place}: " if place else ""
+        super().__init__(f"cannot export: {where}{message}" + (f" ({reason})" if reason else ""))
 
 
 class LimitExceeded(TwingramError):

@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Callable
 
 import twingram as tg
+from twingram.cli.inputs import special_token
 
 from .app import create_app
 from .backend import Backend
@@ -54,13 +55,6 @@ def _backend(arguments: argparse.Namespace) -> Backend:
         arguments.format,
         name=arguments.name,
         model_file=arguments.model_file,
-        special_tokens=dict(map(_special_token, arguments.special_token)),
+        special_tokens=dict(map(special_token, arguments.special_token)),
     )
     return backend
-
-
-def _special_token(text: str) -> tuple[str, int]:
-    marker, _, number = text.rpartition("=")
-    if not marker or not number.isdigit():
-        raise tg.RequestError(f"--special-token {text!r} is not TEXT=ID")
-    return marker, int(number)

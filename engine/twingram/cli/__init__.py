@@ -158,6 +158,10 @@ def _add_request(parser: argparse.ArgumentParser, known: Sequence[str]) -> None:
         "--tool-choice", metavar="CHOICE", help="auto, none, required, a tool's name, or a JSON object (default auto)"
     )
     parser.add_argument("--vocabulary", metavar="FILE", help="tokenizer file (default: the built-in vocabulary)")
+    parser.add_argument(
+        "--special-token", action="append", default=[], metavar="TEXT=ID",
+        help="this token of the file is that marker of the format; may be given again",
+    )  # fmt: skip
     parser.add_argument("--reasoning", choices=("allow", "require", "forbid"), default="allow")
     parser.add_argument("--single", action="store_true", help="at most one call a turn")
 

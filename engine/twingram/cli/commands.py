@@ -74,16 +74,32 @@ def export(arguments: argparse.Namespace) -> None:
 
 
 def _constraint(arguments: argparse.Namespace, **options: Any) -> tg.Constraint:
-    file = arguments.vocabulary
-    return inputs.load(arguments.format).constraint(
+    fmt = inputs.load(arguments.format)
+    vocabulary = _vocabulary(arguments)
+    letters = [marker for marker in fmt.grammar.markers if marker not in vocabulary.special_tokens]
+    if letters:
+        print(
+            f"twingram: note: no special token of the vocabulary is {', '.join(letters)}: written in letters "
+            "(--special-token TEXT=ID names one)", file=sys.stderr,
+        )  # fmt: skip
+    return fmt.constraint(
         inputs.tools_of(arguments.tools),
         tool_choice=inputs.tool_choice_of(arguments.tool_choice),
-        vocabulary=tg.Vocabulary.embedded() if file is None else tg.Vocabulary.from_file(file),
+        vocabulary=vocabulary,
         parallel_tool_calls=not arguments.single,
         reasoning=arguments.reasoning,
         prompt_tail=arguments.prompt_tail,
         **options,
     )
+
+
+def _vocabulary(arguments: argparse.Namespace) -> tg.Vocabulary:
+    named = dict(map(inputs.special_token, arguments.special_token))
+    if arguments.vocabulary is None:
+        if named:
+            raise RequestError("--special-token goes with --vocabulary: the built-in one has the markers")
+        return tg.Vocabulary.embedded()
+    return tg.Vocabulary.from_file(arguments.vocabulary, special_tokens=named or None)
 
 
 def check(arguments: argparse.Namespace) -> None:

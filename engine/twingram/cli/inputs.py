@@ -21,7 +21,17 @@ from twingram.grammar.source import load as load_grammar
 from twingram.grammar.source import load_file
 from twingram.sampling import spellings
 
-__all__ = ["grammar", "load", "read_json", "schemas_of", "spellings", "text_of", "tool_choice_of", "tools_of"]
+__all__ = [
+    "grammar",
+    "load",
+    "read_json",
+    "schemas_of",
+    "special_token",
+    "spellings",
+    "text_of",
+    "tool_choice_of",
+    "tools_of",
+]
 
 
 def load(name: str) -> tg.Format:
@@ -85,3 +95,11 @@ def tool_choice_of(text: str | None) -> Any:
     if text.startswith("{"):
         return read_json(text.encode(), "--tool-choice")
     return {"type": "function", "function": {"name": text}}
+
+
+def special_token(text: str) -> tuple[str, int]:
+    """`TEXT=ID`: a marker of a format, and the id of the token that is it in a vocabulary."""
+    marker, _, number = text.rpartition("=")
+    if not marker or not number.isdigit():
+        raise RequestError(f"--special-token {text!r} is not TEXT=ID")
+    return marker, int(number)

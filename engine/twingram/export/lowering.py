@@ -63,18 +63,34 @@ class _Lowering:
         self.tokens, self.most = tokens, most
         self.rules: dict[str, Term] = {}
         self._names: dict[object, Name] = {}  # expression or other origin -> its rule
-        self._todo: list[tuple[Name, Expr]] = []
+        self._todo: list[tuple[Name, Expr, int, str]] = []  # what is lowered, from which item, under which literal
+        self._here, self._label = -1, ""
         self._counts: Counts = {}
         self._count = 0
 
     def run(self) -> None:
-        for name, expr in self._todo:  # grows
-            self.rules[name.name] = self._body(expr)
+        for at, (name, expr, _, _) in enumerate(self._todo):  # grows
+            self._here, self._label = at, ""
+            try:
+                self.rules[name.name] = self._body(expr)
+            except ExportError as error:
+                raise ExportError(error.message, error.reason, place=self._place(at)) from None
+
+    def _place(self, at: int) -> str:
+        """The names of tools, keys and alternatives on the way there."""
+        labels: list[str] = []
+        while at >= 0:
+            _, _, at, label = self._todo[at]
+            labels += [label] if label.isprintable() and label.strip() else []
+        return " > ".join(reversed(labels))
 
     def _new(self) -> Name:
         self._count += 1
         if self._count > self.most:
-            raise ExportError(f"the grammar would have more than {self.most} rules")
+            raise ExportError(
+                f"the grammar would have more than {self.most} rules",
+                "offer fewer tools, or allow fewer characters in texts; or use the masks, which have no such limit",
+            )
         return Name(f"r{self._count}")
 
     def _rule_of(self, _: object) -> tuple[Name, Callable[[Term], None]]:
@@ -85,7 +101,7 @@ class _Lowering:
         found = self._names.get(expr)
         if found is None:
             found = self._names[expr] = self._new()
-            self._todo.append((found, expr))
+            self._todo.append((found, expr, self._here, self._label))
         return found
 
     # -- expressions ---------------------------------------------------------------------------------------------------
@@ -126,8 +142,7 @@ class _Lowering:
         if isinstance(expr, Alt):
             return either(self.term(item) for item in expr.items)
         if isinstance(expr, Words):
-            entries = expr.entries[expr.low : expr.high]
-            return either(row(_text(word[expr.depth :]), self.term(tail)) for word, tail in entries)
+            return either(self._word(word, expr.depth, tail) for word, tail in expr.entries[expr.low : expr.high])
         if isinstance(expr, Repeat):
             return self._repeat(expr)
         if isinstance(expr, Region):
@@ -146,6 +161,10 @@ class _Lowering:
         if isinstance(expr, Rows):
             return self._rows(expr)
         raise ExportError(f"{expr!r} has no form in other engines")
+
+    def _word(self, word: bytes, depth: int, tail: Expr) -> Term:
+        self._label = word.decode("utf-8", "replace")
+        return row(_text(word[depth:]), self.term(tail))
 
     def _repeat(self, expr: Repeat) -> Term:
         """Of a body that may be empty, what is empty is left out: some engines would not come to an end."""
@@ -168,7 +187,10 @@ class _Lowering:
 
         def member(parts: Sequence[Expr], after: int, bit: int | None) -> None:
             rest = intern(Members, template, after, True, template.written(expr.written, bit))
+            self.term(rest)  # not under this member's key
+            self._label = "" if bit is None else template.entries[bit][0].decode("utf-8", "replace")
             ways.append(self.row([*between, template.before, *parts, rest]))
+            self._label = ""
 
         bits = [bit for bit in range(count) if not used >> bit & 1]
         if template.tally is None and bits:
@@ -235,17 +257,22 @@ def _names_in(term: Term) -> list[str]:
 
 
 def _mapped(term: Term, of: Callable[[Name], Term]) -> Term:
+    """With other terms for its names; the very same term where none changes."""
     if isinstance(term, Name):
         return of(term)
-    if isinstance(term, Row):
-        return row(*(_mapped(part, of) for part in term.parts))
-    if isinstance(term, Either):
-        return either(_mapped(part, of) for part in term.parts)
-    return times(_mapped(term.body, of), term.low, term.high) if isinstance(term, Times) else term
+    if isinstance(term, Times):
+        body = _mapped(term.body, of)
+        return term if body is term.body else times(body, term.low, term.high)
+    if not isinstance(term, (Row, Either)):
+        return term
+    parts = [_mapped(part, of) for part in term.parts]
+    if all(part is before for part, before in zip(parts, term.parts, strict=True)):
+        return term
+    return row(*parts) if isinstance(term, Row) else either(parts)
 
 
 def _with(term: Term, names: dict[str, str]) -> Term:
-    return _mapped(term, lambda name: Name(names.get(name.name, name.name)))
+    return _mapped(term, lambda name: Name(names[name.name]) if name.name in names else name)
 
 
 _renaming = _with

@@ -5,7 +5,7 @@ great a length becomes rules, one for each state that is left: each says which c
 
 States are taken out one after the other, the cheapest first, until the next would cost too much. States inside what
 counts as one character (an escape of several) go first; then a count is a repetition where all states but one are gone,
-and a state and a number of characters elsewhere.
+and elsewhere a rule for each number of characters and each state of those that every cycle goes through.
 Invariant: the same texts. `ExportError` where the bounds need more rules than `most`.
 Cost: states times the size of the term.
 Source: J. A. Brzozowski, E. J. McCluskey, "Signal Flow Graph Techniques for Sequential Circuit State Diagrams" (1963).
@@ -28,11 +28,14 @@ __all__ = ["Counts", "Rules", "regular"]
 Rules: TypeAlias = "Callable[[object], tuple[Name, Callable[[Term], None]]]"
 """A name for a new rule of this origin, and what takes its body."""
 
-Counts: TypeAlias = "dict[tuple[Dfa, int, int, int], Name]"  # automaton, state, what is left of the bounds -> rule
+Counts: TypeAlias = "dict[tuple[Dfa, int, int, int], Name]"
+"""Automaton, state, what is left of the bounds -> rule; or automaton, state, length below zero, last state -> rule."""
+
 
 _GROWTH = 60  # a state is taken out if the terms grow by no more parts than that
 _WIDEST = 150  # parts of a term between two states
 _ESCAPE = 4000  # both, of states inside what counts as one character: they have to go
+_BETWEEN = 500  # states that are taken out of counts, at most
 _START, _END = 0, -1
 Arcs: TypeAlias = "dict[int, dict[int, Term]]"  # state -> state -> what is read on the way
 
@@ -145,25 +148,44 @@ def _counted(dfa: Dfa, low: int, high: int, rules: Rules, most: int, known: Coun
 
 
 class _Count:
-    """A state and what is left of the bounds make a rule: texts of one automaton share them, whatever their bounds."""
+    """Some states, with what is left of the bounds, make a rule: texts of one automaton share them, whatever their
+    bounds. These are the start and as many as it takes that each cycle meets one; what lies between two of them are
+    words of known lengths, each set of which is a rule of its own."""
 
     def __init__(self, dfa: Dfa, arcs: Arcs, ends: set[int], rules: Rules, most: int, known: Counts) -> None:
         self.dfa, self.arcs, self.ends = dfa, arcs, ends
         self.rules, self.most, self.known = rules, most, known
+        self.stations: set[int] = set()
+        self.ways: dict[int, list[tuple[int, int]]] = {}  # station -> lengths and ends of the words from there
         self.todo: list[tuple[int, int, int, Callable[[Term], None]]] = []
 
     def term(self, state: int, low: int, high: int) -> Term:
+        count = (low if high >= INFINITE else high) + 1
+        self.stations = _stations(self.arcs, state)
+        everywhere = {each for each in self.arcs if each != _START}
+        between = everywhere - self.stations
+        if len(between) > _BETWEEN or self._words_of(between) > len(between) * count:
+            self.stations = everywhere  # a word is one character then
+        self.ways = {each: _ways(self.arcs, each, self.stations, self.ends) for each in self.stations}
+        if len(self.stations) * count > self.most and not self._is_loop(state):
+            raise ExportError(
+                f"a text of a pattern and {low} to {high} characters, which takes a rule for each",
+                "allow fewer characters, or use the masks, which have no such limit",
+            )
         first = self._at(state, low, high)
-        for done, (at, least, most, give) in enumerate(self.todo):  # grows
-            if done >= self.most:
-                raise ExportError(f"a text of a pattern and {low} to {high} characters", "too many rules")
+        for at, least, most, give in self.todo:  # grows
             give(self._body(at, least, most))
         return first
 
+    def _words_of(self, between: set[int]) -> int:
+        return sum(len(_ways(self.arcs, each, self.stations, self.ends)) for each in between)
+
+    def _is_loop(self, state: int) -> bool:
+        return list(self.arcs[state]) == [state] and state in self.ends
+
     def _at(self, state: int, low: int, high: int) -> Term:
-        loop = self.arcs[state].get(state)
-        if loop is not None and len(self.arcs[state]) == 1 and state in self.ends:
-            return times(loop, low, high)
+        if self._is_loop(state):
+            return times(self.arcs[state][state], low, high)
         key = (self.dfa, state, low, high)
         if key not in self.known:
             self.known[key], give = self.rules(key)
@@ -171,8 +193,58 @@ class _Count:
         return self.known[key]
 
     def _body(self, state: int, low: int, high: int) -> Term:
-        ways: list[Term] = [NULL] if state in self.ends and not low else []
-        if high:
-            least, most = max(0, low - 1), high if high >= INFINITE else high - 1
-            ways += [row(term, self._at(to, least, most)) for to, term in self.arcs[state].items()]
-        return either(ways)
+        out: list[Term] = [NULL] if state in self.ends and not low else []
+        for length, to in self.ways[state]:
+            if length > high or (to == _END and length < low):
+                continue
+            rest = NULL
+            if to != _END:
+                rest = self._at(to, max(0, low - length), high if high >= INFINITE else high - length)
+            out.append(row(self._words(state, length, to), rest))
+        return either(out)
+
+    def _words(self, state: int, length: int, to: int) -> Term:
+        """The texts of so many characters from a state to a station or any end (`_END`), with no station between."""
+        if not length:
+            return NULL if to == _END and state in self.ends else NONE
+        if length == 1 and to != _END:
+            return self.arcs[state].get(to, NONE)
+        key = (self.dfa, state, -length, to)
+        if key not in self.known:
+            self.known[key], give = self.rules(key)
+            between = [(after, term) for after, term in self.arcs[state].items() if after not in self.stations]
+            give(either(row(term, self._words(after, length - 1, to)) for after, term in between))
+        return self.known[key]
+
+
+def _stations(arcs: Arcs, start: int) -> set[int]:
+    """The start, and the states to which a walk in depth comes back: without them there is no cycle."""
+    found, seen, path = {start}, {start}, {start}
+    stack = [(start, iter(arcs[start]))]
+    while stack:
+        state, after = stack[-1]
+        to = next(after, None)
+        if to is None:
+            stack.pop()
+            path.discard(state)
+        elif to in path:
+            found.add(to)
+        elif to not in seen:
+            seen.add(to)
+            path.add(to)
+            stack.append((to, iter(arcs[to])))
+    return found
+
+
+def _ways(arcs: Arcs, start: int, stations: set[int], ends: set[int]) -> list[tuple[int, int]]:
+    """(length, station) of the words from a station to the next one, and (length, `_END`) of those that may end."""
+    out: list[tuple[int, int]] = []
+    layer, length = {start}, 0
+    while layer:
+        length += 1
+        after = {to for state in layer for to in arcs[state]}
+        out += [(length, to) for to in sorted(after & stations)]
+        layer = after - stations
+        if layer & ends:
+            out.append((length, _END))
+    return out
