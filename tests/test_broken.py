@@ -270,3 +270,39 @@ def test_a_plain_value_before_a_free_key_is_no_raw_text(call: str, arguments: st
     message = fmt.parse(call % arguments, tools=tools)
     assert [call.value for call in message.calls] == [value]
     assert not message.errors
+
+
+@pytest.mark.parametrize(
+    ("name", "opener", "end", "stop"),
+    [
+        ("gemma4", "<|tool_call>", "<tool_call|>", "<turn|>"),
+        ("functiongemma", "<start_function_call>", "<end_function_call>", "<end_of_turn>"),
+    ],
+)
+@pytest.mark.parametrize("value", ["raw", "raw, with {x} <", "a: b"])
+def test_a_raw_value_that_a_marker_cuts(name: str, opener: str, end: str, stop: str, value: str) -> None:
+    """What the marker begins is read: the next call, or the end of the turn."""
+    broken = f"{opener}call:f{{a:{value}"
+    cut = [("call_start", "f"), ("call_arguments", '{"a": '), ("call_end", "False"), ("parse_error", broken)]
+    given = _deltas_of(name, f"{broken}{opener}call:f{{b:1}}{end}")
+    assert given[:4] == cut
+    assert given[4:] == [("call_start", "f"), ("call_arguments", '{"b": 1}'), ("call_end", "True")]
+    assert _deltas_of(name, f"{broken}{stop}after the turn") == cut
+
+
+def _deltas_of(name: str, text: str) -> list[tuple[str, str]]:
+    runs = []
+    for pieces in ([text], text):
+        parser = tg.load_format(name).parser(tools=tools(), call_id=call_ids())
+        out = merge([delta for piece in pieces for delta in parser.feed(piece)] + parser.finish())
+        runs.append([(delta.kind, str(_said(delta))) for delta in out])
+    assert runs[0] == runs[1]
+    return runs[0]
+
+
+def _said(delta: tg.Delta) -> object:
+    if isinstance(delta, tg.CallStart):
+        return delta.name
+    if isinstance(delta, tg.CallArguments):
+        return delta.json
+    return delta.complete if isinstance(delta, tg.CallEnd) else delta.text

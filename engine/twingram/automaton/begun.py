@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from .bound import Under
 from .choice import Words
 from .expression import Expr, Leaf, Literal
-from .spelt import Spelt
+from .spelt import Passed, Spelt
 
 __all__ = ["begun", "half"]
 
@@ -24,7 +24,7 @@ def begun(thread: Expr) -> bytes:
     for leaf in _leaves(thread):
         if isinstance(leaf, Words) and leaf.begun:
             return leaf.begun
-        if isinstance(leaf, Spelt):
+        if isinstance(leaf, (Spelt, Passed)):
             return leaf.read
     return b""
 

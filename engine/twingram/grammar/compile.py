@@ -39,7 +39,7 @@ from ..automaton.expression import (
 )
 from ..automaton.recursion import Definitions, reference
 from ..automaton.regions import Region, exclude_dfa, parse_region, terminal_dfa, until_dfa
-from ..automaton.spelt import spelt
+from ..automaton.spelt import astray, spelt
 from ..automaton.tags import COMMIT, LEVEL, close_tag, open_tag
 from ..errors import GrammarError
 from .alphabet import Alphabet
@@ -288,7 +288,7 @@ class Compiler:
         number = self.alphabet.number(letters)
         if number is not None:
             return symbol(number)
-        marker = letters in self.alphabet.markers and self.reading is not Reading.MASK
+        marker = self.reading is not Reading.MASK and self._is_spelt(letters)
         return spelt(letters.encode()) if marker else literal(letters.encode())
 
     # -- terminals -----------------------------------------------------------------------------------------------------
@@ -309,7 +309,14 @@ class Compiler:
         body = self.tags(role, body) if role else body
         if region is not None and role in TEXT_ROLES and self.reading is Reading.STRICT:
             return seq(body, self._stray(region))
+        if region is not None and role is None and self.reading in (Reading.LENIENT, Reading.SALVAGE):
+            ends = [exact for exact in region.literals if exact and self._is_spelt(exact.decode())]
+            return seq(body, alt((EMPTY, *map(astray, ends))))
         return body
+
+    def _is_spelt(self, letters: str) -> bool:
+        """Whether it is a marker that is read as letters."""
+        return letters in self.alphabet.markers and self.alphabet.number(letters) is None
 
     def _stray(self, region: Region) -> Expr:
         """What ends a text must not leak into it in part where nothing canonical goes on with it: it is read, whole,
