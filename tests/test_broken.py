@@ -14,7 +14,7 @@ from twingram.automaton.members import KeyStep, ObjectTemplate, members
 from twingram.automaton.regex import pattern_dfa
 from twingram.session.deltas import merge
 
-from .walks import call_ids, small
+from .walks import call_ids, loaded, small
 
 TEXT = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 BLOCK = '<atem:function_calls>\n<atem:invoke name="f">\n</atem:invoke>\n</atem:function_calls>'
@@ -306,3 +306,20 @@ def _said(delta: tg.Delta) -> object:
     if isinstance(delta, tg.CallArguments):
         return delta.json
     return delta.complete if isinstance(delta, tg.CallEnd) else delta.text
+
+
+def test_what_comes_after_the_last_reading_is_one_error() -> None:
+    """A format without recovery: the rest of the turn is an error, in whatever pieces it comes; what follows a stop
+    token is ignored."""
+    fmt, vocabulary = loaded("runes"), small("runes")
+    tokens = vocabulary.encode("Hi[[/call]]and [[think]]more")
+    runs = []
+    for pieces in ([tokens], [[token] for token in tokens]):
+        for after in ([], [*vocabulary.encode("[[end]]"), *vocabulary.encode("later")]):
+            parser = fmt.parser(vocabulary=vocabulary)
+            out = [delta for piece in [*pieces, after] for delta in parser.feed_tokens(piece)]
+            runs.append(merge([*out, *parser.feed_tokens(after), *parser.finish(), *parser.finish()]))
+            assert parser.spans() == [(0, 2, "content"), (2, 28, "error")]
+    assert runs == [[tg.Content("Hi"), tg.ParseError("[[/call]]and [[think]]more", runs[0][1].reason)]] * 4
+    with pytest.raises(tg.RequestError, match="make a new one"):
+        parser.feed_tokens(tokens)

@@ -144,6 +144,12 @@ def test_a_fault_is_named(case: str) -> None:
 CONSTRAINED = {
     "a key of two parts": (broken(KEY, 'KEY: "a" /[a-z]*/'), "KEY, so that it has to be one pattern"),
     "a number of two terminals": (broken("number: NUMBER", "number: NUMBER [KEY]"), "a number is one terminal"),
+    "a member of two keys": (broken("member: key", "member: key key"), "a member has one key and one value"),
+    "a key that may be left out": (broken("member: key", "member: [key]"), "do not stand in a plain row"),
+    "an array of no list": (
+        broken('array: "<" [value (" | " value)*] ">"', 'array: "<" value ">"'), "an object or array holds one list",
+    ),
+    "a key of two texts": (broken("key: KEY", "key: KEY NAME"), "one terminal for its text"),
     "members that are none": (broken("member: key", "pair: key").replace("member", "pair"), "no member with a value"),
 }
 

@@ -63,7 +63,7 @@ from .rules import (
     Use,
 )
 
-__all__ = ["Compiler", "Holes", "Reading", "strip_role"]
+__all__ = ["Compiler", "Holes", "Reading"]
 
 Holes = Mapping[str, Expr]  # rule name or role -> what stands there
 _NO_HOLES: Holes = {}
@@ -76,11 +76,6 @@ class Reading(Enum):
     STRICT = "strict"  # what is canonical, read from any bytes
     LENIENT = "lenient"  # and what is only parsed
     SALVAGE = "salvage"  # and what is only parsed on request
-
-
-def strip_role(name: str) -> str:
-    """The last part of an imported name."""
-    return name.rpartition("__")[2]
 
 
 class Compiler:
