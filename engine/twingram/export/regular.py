@@ -197,7 +197,7 @@ class _Count:
         for length, to in self.ways[state]:
             if length > high or (to == _END and length < low):
                 continue
-            rest = NULL
+            rest: Term = NULL
             if to != _END:
                 rest = self._at(to, max(0, low - length), high if high >= INFINITE else high - length)
             out.append(row(self._words(state, length, to), rest))
