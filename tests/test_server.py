@@ -484,12 +484,12 @@ def test_what_is_missing_is_named(
     missing: str, extra: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:
     """The command in the message installs what the extra of the package does."""
-    from twingram.cli import main, serve
+    from twingram.cli import main
 
     def prepare(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
 
-    monkeypatch.setattr(serve.importlib, "import_module", prepare)
+    monkeypatch.setattr(sys.modules["twingram.cli.serve"].importlib, "import_module", prepare)
     assert main(["serve", "--backend", "random"]) == 2
     told = capsys.readouterr().err.strip().split(f"needs the package {missing}: python -m pip install ")[1].split()
     line = re.search(rf"^{extra} = \[(.*)\]", (root / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
