@@ -30,7 +30,7 @@ def to(name: str, body: str, more: str = "") -> str:
 
 
 def read(text: str, tools: dict[str, Any] | None = None) -> Detection:
-    return AtemToolCallDetector().detect_and_parse(text, TOOLS if tools is None else tools)
+    return AtemToolCallDetector().detect_and_parse(text=text, tools=TOOLS if tools is None else tools)
 
 
 def calls(found: Detection) -> list[tuple[int, str, Any]]:
