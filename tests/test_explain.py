@@ -289,5 +289,5 @@ def test_diagrams_name_conditions() -> None:
 
 def test_diagrams_say_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "railroad", None)
-    with pytest.raises(tg.RequestError, match=r"pip install 'twingram\[diagrams\]'"):
+    with pytest.raises(tg.RequestError, match=r"pip install railroad-diagrams"):
         diagram(load(BRACKETS))

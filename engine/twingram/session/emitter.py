@@ -37,7 +37,7 @@ DIRECT = frozenset({"content", "reasoning"})
 
 # Names of a module are found several times as fast as members of a class.
 _OPEN, _CLOSE, _ABORT, _COMMIT, _CUT, _DROPPED = (TagKind(kind) for kind in (0, 1, 2, 4, 5, 6))
-_NOWHERE, _CONTENT, _REASONING, _STRING, _ESCAPED = range(5)
+_NOWHERE, _CONTENT, _REASONING, _STRING, _ESCAPED, _VERBATIM_TEXT = range(6)
 _PLAIN, _STREAMED, _BODIED, _SETTLED, _BROKEN, _IGNORED, _VERBATIM = range(7)
 
 
@@ -100,7 +100,7 @@ class Emitter(Output):
         self.fire(text, events, 0)
         if upto > self._bound:
             upto = self._within(text, upto)
-        if self._sink and upto > self._sent:
+        if self._sink and upto > self._sent and self._sink != _VERBATIM_TEXT:
             self._feed(text, upto, False)
         return self._taken()
 
@@ -134,7 +134,7 @@ class Emitter(Output):
         sent, sink = self._sent, self._sink
         if not sink or upto <= sent:
             return self._taken() if self._pieces or self._out else []
-        if upto > self._bound or sink == _ESCAPED or self._pieces or self._out:
+        if upto > self._bound or sink >= _ESCAPED or self._pieces or self._out:
             return self.advance(text, (), upto)
         try:
             piece, self._sent = text[sent:upto].decode(), upto
@@ -170,7 +170,7 @@ class Emitter(Output):
             if top.mark < 0 and role == "error":
                 top.mark = position
                 return
-            state, sink = (_VERBATIM, _CONTENT) if top.state == _VERBATIM else (_IGNORED, _NOWHERE)
+            state, sink = (_VERBATIM, _VERBATIM_TEXT) if top.state == _VERBATIM else (_IGNORED, _NOWHERE)
         elif self._stop >= 0 or role in PASSED_OVER:
             state = _IGNORED
             if top is not None:
@@ -297,7 +297,7 @@ class Emitter(Output):
             return parent, position
         name = name.strip(SPACE)
         if request.unknown_as_text and not request.tools.knows(name):
-            call.state, call.sink = _VERBATIM, _CONTENT
+            call.state, call.sink = _VERBATIM, _VERBATIM_TEXT
             return call, call.start
         self._prose.before_call()
         index, limits = self._calls, request.limits
@@ -369,7 +369,7 @@ class Emitter(Output):
             if call is not scope and call.state == _PLAIN:
                 call.state = _SETTLED
         start = position if role in DIRECT else scope.led if outer is None else scope.start
-        self._sink = _CONTENT if state == _VERBATIM else _NOWHERE
+        self._sink = _VERBATIM_TEXT if state == _VERBATIM else _NOWHERE
         self._scope = broken = Scope(outer, "error", state, start, self._sink)
         broken.note, broken.mark = note, -1
         self._sent = position
@@ -422,7 +422,7 @@ class Emitter(Output):
             piece, waiting = unescape(piece, final=final)
             used -= waiting
         self._sent = sent + used
-        if sink == _CONTENT:
+        if sink in (_CONTENT, _VERBATIM_TEXT):
             self._put(_CONTENT, self._prose.content(piece))
         elif sink == _REASONING:
             self._put(_REASONING, self._prose.reasoning(piece))

@@ -62,6 +62,7 @@ class Sink:
     REASONING = 2
     STRING = 3
     ESCAPED = 4
+    VERBATIM = 5  # content, given from tag to tag: what has begun there may yet be found to end it
 
 
 SINKS = {"content": Sink.CONTENT, "reasoning": Sink.REASONING}
