@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ import numpy as np
 import twingram as tg
 from tests.oracle.render import render_turn, spellable
 
+from .collector import collector
 from .peers import ENGINES, Engine, LLGuidance, MissingPeer, Twingram, XGrammar, XGrammarOneThread, loaded
 from .request import FORMATS, PROSE, Case, vocabulary_of
 
@@ -140,25 +140,6 @@ def cold(seconds: float) -> dict[str, Any]:
             cells[engine.name] = {str(tools): _cold(engine, fmt, tools, seconds) for tools in TOOLS}
         found[fmt] = cells
     return found
-
-
-@contextmanager
-def collector() -> Iterator[Callable[[], int]]:
-    """Tells how many nanoseconds the collector of cyclic garbage has taken since."""
-    taken, began = 0, 0
-
-    def told(phase: str, _: dict[str, int]) -> None:
-        nonlocal taken, began
-        if phase == "start":
-            began = time.perf_counter_ns()
-        else:
-            taken += time.perf_counter_ns() - began
-
-    gc.callbacks.append(told)
-    try:
-        yield lambda: taken
-    finally:
-        gc.callbacks.remove(told)
 
 
 def _cold(engine: Engine, fmt: str, tools: int, seconds: float) -> dict[str, Any]:
