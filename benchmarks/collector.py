@@ -1,7 +1,7 @@
 """What the collector of cyclic garbage takes of a time that is measured.
 
-In: nothing. Out: a clock of its work, in nanoseconds. It is on while the clock runs, as it is for users; what it walks is
-all that a process holds, so that its share says more of the benchmark's process than of what is timed.
+In: nothing. Out: a clock of its work, in nanoseconds. It is on while the clock runs, as it is for users; what it walks
+is all that a process holds, so that its share says more of the benchmark's process than of what is timed.
 """
 
 from __future__ import annotations
