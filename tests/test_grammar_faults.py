@@ -114,6 +114,10 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # what was changed, what is said, a
         broken("member: key", "member: _declared{value} key") + "_declared{x}: x\n",
         "_declared{value}: there is no list of what is declared", "tool_name or key",
     ),
+    "a terminal that is declared": (
+        broken("member: key", "member: _declared{KEY} key") + "_declared{x}: x\n",
+        "_declared{KEY}: there is no list of what is declared", "tool_name or key",
+    ),
     "an answer that is no value": (
         broken("//@ casts quoted", "//@ casts quoted\n//@ answer content"),
         "the rule of answers is to list rules of values", "answer_value",

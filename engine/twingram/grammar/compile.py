@@ -246,8 +246,8 @@ class Compiler:
 
     def _condition(self, node: Condition) -> Expr:
         """A piece that reads only what the tools declare: a tool's name, or a key of the tool that was read so."""
-        rule = self.grammar.rules[node.name]
-        role = rule.role or rule.choice.branches[0].role
+        rule = self.grammar.rules.get(node.name)  # a terminal has none, and no role
+        role = "" if rule is None else rule.role or rule.choice.branches[0].role
         if role in ("tool_name", "silent"):  # a name in a header is not shown
             if not self.conditions:  # no tools were given: any name counts as declared
                 return self.rule(node.name)
