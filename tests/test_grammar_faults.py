@@ -114,7 +114,11 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # what was changed, what is said, a
         broken("member: key", "member: _declared{value} key") + "_declared{x}: x\n",
         "_declared{value}: there is no list of what is declared", "tool_name or key",
     ),
-    "a terminal that is declared": (
+    "a condition without what it stands around": (
+        broken("member: key", "member: _declared key") + "_declared{x}: x\n",
+        "_declared stands alone", "_declared{rule}",
+    ),
+    "a condition round a terminal": (
         broken("member: key", "member: _declared{KEY} key") + "_declared{x}: x\n",
         "_declared{KEY}: there is no list of what is declared", "tool_name or key",
     ),

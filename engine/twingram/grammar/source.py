@@ -162,6 +162,9 @@ def _sequence(tree: Tree[Any]) -> Node:
 
 def _node(item: Any) -> Node:
     if isinstance(item, (NonTerminal, LarkTerminal)):
+        if item.name in _WRAPPERS:
+            place = Place(getattr(item.name, "line", None), getattr(item.name, "column", None))
+            raise _Misused(f"{item.name} stands alone, and has no meaning then", place, f"{item.name}{{rule}}")
         return Use(str(item.name))
     kind = item.data
     if kind in ("value", "atom"):
