@@ -114,6 +114,9 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # what was changed, what is said, a
         broken("member: key", "member: _declared{value} key") + "_declared{x}: x\n",
         "_declared{value}: there is no list of what is declared", "tool_name or key",
     ),
+    "a file that is imported in two ways": (
+        SOURCE + "\n%import json.value -> again\n%import .json.value -> once_more\n", "json", "",
+    ),
     "a condition without what it stands around": (
         broken("member: key", "member: _declared key") + "_declared{x}: x\n",
         "_declared stands alone", "_declared{rule}",

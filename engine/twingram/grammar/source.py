@@ -100,7 +100,7 @@ def _load(source: str, file: str) -> Grammar:
     except UnexpectedInput as error:
         message = "this is not grammar notation here"
         raise GrammarError(message, file=file, source=source, line=error.line, column=error.column) from error
-    except (LarkGrammarError, OSError) as error:
+    except (LarkGrammarError, AssertionError, OSError) as error:  # lark asserts that a file is imported in one way
         line, column = _place_in(str(error), source)
         raise GrammarError(str(error).splitlines()[0], file=file, source=source, line=line, column=column) from error
     rules = {}
