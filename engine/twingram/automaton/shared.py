@@ -6,8 +6,8 @@ bound once at the end.
 
 Invariant: state and moves are those that single steps give. So it is only done where one meaning does for all threads:
 then threads that are equal as bases are equal.
-Cost: a look-up a byte, and one small object a thread. The first turn of a request with new tools took up to a third less
-of the processor's time.
+Cost: a look-up a byte, and one small object a thread. The first turn of a request with new tools took up to a third
+less of the processor's time.
 """
 
 from __future__ import annotations

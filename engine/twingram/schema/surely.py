@@ -6,7 +6,7 @@ such a schema a `CompiledSchema` that is compiled when it is reached: of a hundr
 
 Invariant: what is put off compiles, with every keyword enforced but for keys that are not declared, which are not
 written. What might not is compiled at once, so that a request that cannot be kept is refused when it is made.
-Cost: a look at each keyword and the spelling of each key, about 7 us a tool of four parameters; to compile it takes 180.
+Cost: a look at each keyword and the spelling of each key, about 7 us for four parameters; to compile them takes 180.
 """
 
 from __future__ import annotations
