@@ -5,17 +5,17 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import twingram as tg
 from tests.fuzz.harness import TOOLS, random_trial
 from twingram.automaton import shared
-from twingram.automaton.bound import Bound
+from twingram.automaton.bound import Bound, Env, bound, same
 from twingram.automaton.capture import Listed, listed, recorder
 from twingram.automaton.dfa import literals
-from twingram.automaton.expression import EMPTY, NOTHING, Expr
-from twingram.automaton.machine import State
+from twingram.automaton.expression import EMPTY, NOTHING, Expr, literal, seq
+from twingram.automaton.machine import Machine, State
 from twingram.automaton.moves import Moves, compose, simplified
 
 EXAMPLES = 4 * (settings.default.max_examples if settings.default else 50)
@@ -33,6 +33,7 @@ def one_by_one(state: State, data: bytes) -> tuple[State, Moves] | None:
 
 @settings(max_examples=EXAMPLES)
 @given(st.integers(0, 2**32))
+@example(1017)  # a thread without a meaning recovers
 def test_runs_lead_where_single_bytes_lead(seed: int) -> None:
     rng = random.Random(seed)
     trial = random_trial(rng)
@@ -68,6 +69,12 @@ def test_nothing_is_shared_where_meanings_differ() -> None:
     state = tg.load_format("gemma4").parser(TOOLS)._text_start()
     assert state.shared is not None
     assert shared.shared_of(state.shared.base) is None  # a base has no meaning itself
+    name, one, other = same("a"), Env.of({same("a"): literal(b"x")}), Env.of({same("a"): literal(b"y")})
+    first, second = seq(literal(b"1"), name), seq(literal(b"2"), name)
+    machine = Machine(EMPTY)
+    assert machine.state((bound(first, one), bound(second, one))).shared is not None
+    assert machine.state((bound(first, one), bound(second, other))).shared is None  # they contradict each other
+    assert machine.state((bound(first, one), second)).shared is None  # the second would read what it does not
 
 
 WORDS = [b"a", b"ab", b"b", b"abc"]
