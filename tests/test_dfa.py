@@ -8,6 +8,7 @@ import pickle
 import random
 import re
 from concurrent.futures import ThreadPoolExecutor
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twingram.automaton.dfa import NEVER, Dfa, concat, difference, from_draft, intersect, literal, literals, union
-from twingram.automaton.kept import kept
+from twingram.automaton.kept import kept, known
 from twingram.automaton.lengths import WordLengths
 from twingram.automaton.regex import parse, pattern_dfa, terminal_dfa
 from twingram.automaton.regions import any_text, exclude_dfa, parse_region, until_dfa
@@ -340,6 +341,39 @@ def test_kept_automata_are_bounded_by_their_states() -> None:
     for size in (20, 30, 10, 40, 10, 20):  # 30 + 20 + ... states: the least recently used goes
         ask(size)
     assert made == [10, 10, 500, 10, 20, 30, 40, 20]
+
+
+def test_what_is_known_of_automata_holds_none() -> None:
+    asked: list[int] = []
+
+    def size(dfa: Dfa, more: tuple[Dfa, ...] = (), *, plus: int = 0) -> int:
+        asked.append(len(dfa))
+        return len(dfa) + sum(map(len, more)) + plus
+
+    ask = known(size, most=4)
+    dfas = [literal(bytes([letter]) * 40) for letter in b"abcdefghi"]
+    assert [ask(dfa) for dfa in dfas[:4]] == [ask(dfa) for dfa in dfas[:4]] == [42] * 4
+    assert ask(dfas[0], plus=1) == ask(dfas[0], plus=1) == 43
+    assert ask(dfas[0], (dfas[1], dfas[2])) == ask(dfas[0], (dfas[1], dfas[2])) == 126
+    assert ask(dfas[0], (dfas[1],)) == 84
+    assert len(asked) == 7
+    assert [ask(dfa) for dfa in (*dfas[4:], dfas[8], dfas[7])] == [42] * 7
+    assert len(asked) == 12
+    assert ask(dfas[1]) == 42  # forgotten: eight others were asked for since
+    assert len(asked) == 13
+    gone = [ref(dfa) for dfa in dfas]
+    del dfas
+    assert [dfa() for dfa in gone] == [None] * 9
+
+
+def test_kept_automata_hold_no_others() -> None:
+    ask = kept(union)
+    one, other = literal(b"a" * 50), literal(b"b" * 50)
+    made, gone = ask(one, other), [ref(one), ref(other)]
+    assert ask(one, other) is made
+    del one, other
+    assert [dfa() for dfa in gone] == [None, None]
+    assert ask(literal(b"a" * 50), literal(b"b" * 50)) is made
 
 
 def test_threads_share_lengths() -> None:

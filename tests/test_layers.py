@@ -18,7 +18,7 @@ BINDINGS = ROOT / "bindings" / "twingram_bindings"
 # From the bottom up. A module imports from its own layer and from those before it.
 LAYERS = (
     ("errors",),
-    ("caches", "limits", "resources"),
+    ("caches", "limits", "resources", "uncollected"),
     ("automaton",),
     ("grammar",),
     ("schema",),

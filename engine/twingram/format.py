@@ -33,6 +33,7 @@ from .session.tools import Tools
 from .session.warming import TOOLS, write
 from .tokens.binding import TokenBinding, prompt_symbols
 from .tokens.vocabulary import Vocabulary
+from .uncollected import UNCOLLECTED
 
 __all__ = ["Format", "list_formats", "load_format"]
 
@@ -220,7 +221,8 @@ class Format:
                 remake=made, exporter=exported,
             )  # fmt: skip
 
-        return made(options)
+        with UNCOLLECTED:
+            return made(options)
 
 
 def _is_a(name: str, value: object, kind: type) -> None:

@@ -10,11 +10,11 @@ upper bound of a million compiles at once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 from .dfa import Dfa
 from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, text
 from .interning import intern
+from .kept import known
 
 __all__ = ["COUNT_HORIZON", "Counted", "counted", "width"]
 
@@ -124,7 +124,7 @@ class Counted(Leaf):
         return f"text[{self.dfa.key.hex()[:4]}:{self.state}]{{{self.low},{self.high}}}"
 
 
-@lru_cache(maxsize=1024)
+@known
 def width(dfa: Dfa, *, longest: bool = False) -> int:
     """Bytes that suffice for one character from any state to any other that one leads to; `longest`: of the longest
     character there is."""
@@ -146,7 +146,7 @@ def width(dfa: Dfa, *, longest: bool = False) -> int:
     return most
 
 
-@lru_cache(maxsize=1024)
+@known
 def _farthest(dfa: Dfa) -> int:
     """Of all states the greatest number of characters that the nearest word is away."""
     before: list[list[int]] = [[] for _ in dfa.runs]

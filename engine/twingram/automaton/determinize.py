@@ -51,12 +51,21 @@ class _Program:
         self.words: CharSet = ()
         self.breaks: CharSet = ()
         self.endless: set[int] = set()  # places from which every text is accepted
+        self._places: dict[_Instruction, int] = {}
+        self._loops: dict[tuple[Tree, int], int] = {}
+        self._unrolled = 0
         self.start = self._emit(tree, 0)
 
     def _add(self, code: int, value: int | str, *targets: int) -> int:
-        self.code.append(_Instruction(code, value, targets))
-        check_states(len(self.code) // 4, self.limits)
-        return len(self.code) - 1
+        """The place of an instruction. Alternatives that end alike share their ends: equal instructions are one."""
+        self._unrolled += 1
+        check_states(self._unrolled // 4, self.limits)
+        instruction = _Instruction(code, value, targets)
+        place = self._places.get(instruction)
+        if place is None:
+            place = self._places[instruction] = len(self.code)
+            self.code.append(instruction)
+        return place
 
     def _emit(self, tree: Tree, then: int) -> int:
         """Adds the instructions of `tree`, followed by the place `then`; returns where they start."""
@@ -76,11 +85,7 @@ class _Program:
 
     def _repeat(self, tree: Repeat, then: int) -> int:
         if tree.high is None:
-            loop = self._add(_FORK, 0)
-            self.code[loop] = _Instruction(_FORK, 0, (self._emit(tree.item, loop), then))
-            if tree == ANYTHING and self.code[then].code == _MATCH:
-                self.endless.add(loop)
-            then = loop
+            then = self._loop(tree.item, then)
         else:
             end = then
             for _ in range(tree.high - tree.low):
@@ -88,6 +93,17 @@ class _Program:
         for _ in range(tree.low):
             then = self._emit(tree.item, then)
         return then
+
+    def _loop(self, item: Tree, then: int) -> int:
+        """Any number of an item."""
+        loop = self._loops.get((item, then))
+        if loop is None:
+            loop = self._loops[item, then] = len(self.code)
+            self.code.append(_Instruction(_FORK, 0, ()))  # not known yet
+            self.code[loop] = _Instruction(_FORK, 0, (self._emit(item, loop), then))
+            if item == ANYTHING.item and self.code[then].code == _MATCH:
+                self.endless.add(loop)
+        return loop
 
     def _look(self, tree: Look, then: int) -> int:
         inner = _Program(Concat((tree.item, ANYTHING)), self.sets, self.limits)

@@ -1,23 +1,27 @@
-"""Automata that are asked for again: the newest, up to a total size.
+"""Automata that are asked for again, and what is known of automata: the newest, up to a total size.
 
-In: a function of hashable arguments that returns a `Dfa`. Out: the same function, which remembers its results.
+In: a function of hashable arguments that returns a `Dfa` (`kept`), or anything small (`known`). Out: the same function,
+which remembers its results.
 Invariant: the remembered automata hold at most `states` states together (some 2 KB each), unless a single one is
-larger. Errors are not remembered. Safe to call from several threads.
+larger. Automata among the arguments are remembered by their digests and live no longer for it: thousands of numbers
+that are known of them would else keep thousands of automata. Errors are not remembered. Safe to call from several
+threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import wraps
 from threading import Lock
-from typing import ParamSpec
+from typing import ParamSpec, TypeVar
 
 from ..caches import charge, watch
 from .dfa import Dfa
 
-__all__ = ["kept"]
+__all__ = ["kept", "known"]
 
 Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 _STATES = 20_000
 _STATE_BYTES = 2048
 
@@ -29,7 +33,7 @@ def kept(make: Callable[Arguments, Dfa], states: int = _STATES) -> Callable[Argu
 
     @wraps(make)
     def ask(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Dfa:
-        key = (args, *sorted(kwargs.items()))
+        key = (*map(_digest, args), *sorted(kwargs.items()))
         dfa = shelf.find(key)
         if dfa is None:
             dfa = make(*args, **kwargs)
@@ -38,6 +42,34 @@ def kept(make: Callable[Arguments, Dfa], states: int = _STATES) -> Callable[Argu
         return dfa
 
     return ask
+
+
+def known(make: Callable[Arguments, Result], most: int = 1024) -> Callable[Arguments, Result]:
+    """Remembers the newest `most` results of `make`, or up to twice as many."""
+    new: dict[Hashable, Result] = {}
+    old: dict[Hashable, Result] = {}
+
+    @wraps(make)
+    def ask(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        nonlocal new, old
+        key = (*map(_digest, args), *sorted(kwargs.items()))
+        fresh, stale = new, old  # another thread may exchange them meanwhile
+        if key in fresh:
+            return fresh[key]
+        found = stale[key] if key in stale else make(*args, **kwargs)
+        if len(fresh) >= most:
+            new, old = {}, fresh
+        new[key] = found
+        return found
+
+    return ask
+
+
+def _digest(part: object) -> object:
+    """What stands for an argument in a key: content alike for automata, which it does not hold."""
+    if type(part) is Dfa:
+        return part.key
+    return tuple(map(_digest, part)) if type(part) is tuple else part
 
 
 class _Shelf:

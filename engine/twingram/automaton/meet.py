@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache, reduce
+from functools import reduce
 from heapq import heappop, heappush
 from itertools import combinations
 
@@ -24,7 +24,7 @@ from .counted import counted, width
 from .dfa import Dfa, intersect
 from .expression import INFINITE, NOTHING, Expr, Head
 from .interning import intern
-from .kept import kept
+from .kept import kept, known
 from .runs import overlay
 
 __all__ = ["Meet", "acquainted", "meet", "product", "sample"]
@@ -123,7 +123,7 @@ def acquainted(dfas: Sequence[Dfa]) -> set[tuple[int, int]] | None:
     return found
 
 
-@lru_cache(maxsize=512)
+@known
 def _shortest(dfas: tuple[Dfa, ...], low: int, high: int, limits: Limits) -> bytes | None:
     """The shortest text of `low` to `high` characters that all accept; None if there is none.
 

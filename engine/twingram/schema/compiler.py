@@ -23,6 +23,7 @@ from ..automaton.expression import NOTHING, Expr
 from ..automaton.recursion import Definitions, reference
 from ..errors import LimitExceeded, SchemaError
 from ..grammar.spelling import ObjectShape, Spelling
+from ..uncollected import UNCOLLECTED
 from .arrays import ArrayPlan
 from .context import Context
 from .declared import Place
@@ -50,14 +51,16 @@ def compile_arguments(
 ) -> CompiledSchema:
     """The arguments of a tool. Without a schema there are none."""
     document = _NO_PARAMETERS if schema is None else schema
-    return _compile(document, Forms(None, shape), tool, options or SchemaOptions())
+    with UNCOLLECTED:
+        return _compile(document, Forms(None, shape), tool, options or SchemaOptions())
 
 
 def compile_value(
     schema: Any, spelling: Spelling, *, options: SchemaOptions | None = None, tool: str = ""
 ) -> CompiledSchema:
     """The values that a schema admits, as one rule of values spells them."""
-    return _compile(schema, Forms.of(spelling), tool, options or SchemaOptions())
+    with UNCOLLECTED:
+        return _compile(schema, Forms.of(spelling), tool, options or SchemaOptions())
 
 
 def _compile(document: Any, forms: Forms, tool: str, options: SchemaOptions) -> CompiledSchema:

@@ -12,12 +12,14 @@ Cost: a few milliseconds, once for each rule of values.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Hashable
+from functools import cached_property
+from weakref import WeakValueDictionary
 
 from ..automaton.choice import alt, maybe
 from ..automaton.dfa import Dfa, difference, intersect, literals
 from ..automaton.expression import INFINITE, NOTHING, Expr, repeat, seq, text
+from ..automaton.kept import kept
 from ..automaton.later import later
 from ..automaton.meet import meet, sample
 from ..automaton.members import ObjectTemplate, members
@@ -33,7 +35,6 @@ from .stated import Types
 __all__ = ["Forms", "both", "row_of", "without_texts"]
 
 _ESCAPED = 8  # states for a byte of a key that may be written as an escape
-_KEPT = 32  # sets of declared keys of which the free keys are remembered
 _OTHER_TYPES = frozenset({"null", "boolean", "integer", "number", "array", "object"})
 
 
@@ -44,8 +45,7 @@ class Forms:
         self._spelling = spelling
         self._plain: dict[str, Expr] = {}  # scalar type -> its unrestricted values
         self._tails: dict[Expr, Expr] = {}  # unrestricted value of a member -> what follows the member's key
-        self._keys: dict[tuple[str, ...], Dfa] = {}  # declared keys -> the keys that are free beside them
-        self._free: dict[Hashable, Expr] = {}  # what free keys are made of -> their expression
+        self._free: WeakValueDictionary[Hashable, Expr] = WeakValueDictionary()  # what free keys are made of -> keys
         self._any: Expr | None = None
         if shape is not None:
             self.object = shape
@@ -56,10 +56,10 @@ class Forms:
     @classmethod
     def of(cls, spelling: Spelling) -> Forms:
         """The forms of this spelling, shared with all spellings of the same rule."""
-        kept = spelling.compiler.kept
-        found = kept.get(spelling.rule)
+        known = spelling.compiler.kept
+        found = known.get(spelling.rule)
         if not isinstance(found, Forms):
-            found = kept[spelling.rule] = cls(spelling)
+            found = known[spelling.rule] = cls(spelling)
         return found
 
     @property
@@ -159,16 +159,8 @@ class Forms:
 
     def free_keys(self, declared: tuple[str, ...], limits: Limits) -> Dfa:
         """Bodies of the keys that are none of the declared ones, however those are spelt."""
-        found = self._keys.get(declared)
-        if found is None:
-            key = self.object.key
-            if not declared:
-                return key.body
-            found = without_texts(key.body, declared, key.table, limits)
-            if len(self._keys) > _KEPT:
-                self._keys.clear()
-            self._keys[declared] = found
-        return found
+        key = self.object.key
+        return without_texts(key.body, declared, key.table, limits) if declared else key.body
 
     def free_key(self, dfas: tuple[Dfa, ...], low: int, high: int, declared: tuple[str, ...], limits: Limits) -> Expr:
         """Keys of `low` to `high` characters that all the automata accept, and that are none of the declared ones.
@@ -184,8 +176,6 @@ class Forms:
                 found = self._free_key(*key, limits)
             else:
                 found = later(lambda: self._free_key(*key, limits), least)
-            if len(self._free) > _KEPT:
-                self._free.clear()
             self._free[key] = found
         return found
 
@@ -321,13 +311,14 @@ def row_of(item: Expr, separator: Expr, low: int, high: int | None) -> Expr:
     return some if low else maybe(some)
 
 
-@lru_cache(maxsize=256)
+@kept
 def both(one: Dfa, other: Dfa, limits: Limits | None = None) -> Dfa:
     """What two automata share; boundary flags of the first."""
     return intersect(one, other) if limits is None else intersect(one, other, limits=limits)
 
 
-def without_texts(body: Dfa, values: Sequence[str], table: str, limits: Limits) -> Dfa:
+@kept
+def without_texts(body: Dfa, values: tuple[str, ...], table: str, limits: Limits) -> Dfa:
     """The texts of `body` that stand for none of the values, however those are spelt."""
     if table == "raw":
         taken = literals((value.encode("utf-8", "surrogatepass") for value in values), limits=limits)
@@ -336,7 +327,7 @@ def without_texts(body: Dfa, values: Sequence[str], table: str, limits: Limits) 
     return intersect(body, pattern_dfa(pattern, spelling=table, negate=True, limits=limits), limits=limits)
 
 
-@lru_cache(maxsize=256)
+@kept
 def _clear(body: Dfa, others: frozenset[str]) -> Dfa:
     return difference(body, read_as(others))
 

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from ..automaton.dfa import Dfa
 from ..automaton.expression import INFINITE, NOTHING, Expr, seq
-from ..automaton.kept import kept
 from ..automaton.meet import meet, product, sample
 from ..automaton.notjson import not_json
 from ..automaton.regex import RegexError, counted_pattern, pattern_dfa
@@ -130,13 +129,8 @@ def narrowed_by(branch: Branch, found: Narrowed, table: str, rest: Context) -> N
     rows = (schema.get(Own.EXCLUDED, ()) for schema, _ in branch)
     listed = sorted({value for row in rows for value in row if isinstance(value, str)})
     if listed:
-        found = found.also(_other_than(tuple(listed), table, rest.limits), limits=rest.limits)
+        found = found.also(without_texts(any_text(table), tuple(listed), table, rest.limits), limits=rest.limits)
     return found if high is None else found._replace(high=min(found.high, high))
-
-
-@kept
-def _other_than(values: tuple[str, ...], table: str, limits: Limits) -> Dfa:
-    return without_texts(any_text(table), values, table, limits)
 
 
 def _by_pattern(found: Narrowed, placed: Placed, keyword: str | Own, table: str, rest: Context) -> Narrowed:
