@@ -1,4 +1,4 @@
-"""The core, timed: unseen requests, warm steps, parsing, import. `python -m benchmarks.core`.
+"""The core, timed: unseen requests, warm steps, parsing, import.
 
 In: the real vocabulary of the tests (262,144 tokens), its region tables built beforehand. Out: a table on standard
 output. Nothing is asserted: a run on a busy machine says nothing.
@@ -11,6 +11,7 @@ output. Nothing is asserted: a run on a busy machine says nothing.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import subprocess
 import sys
@@ -23,8 +24,10 @@ from typing import Any
 import numpy as np
 
 import twingram as tg
-from tests.vocabularies import MissingVocabulary, gemma
+from tests.vocabularies import gemma
 from twingram.session.tools import Tools
+
+from .inputs import need_vocabularies
 
 REPEATS = 300
 FORMAT = "gemma4"
@@ -254,14 +257,14 @@ def build_tables(fmt: tg.Format, vocabulary: tg.Vocabulary) -> float:
     return time.perf_counter() - begin
 
 
-def main(repeats: int = REPEATS, write: Callable[[str], object] = print) -> int:
-    try:
-        begin = time.perf_counter()
-        vocabulary = gemma()
-        loaded = time.perf_counter() - begin
-    except MissingVocabulary as missing:
-        write(f"no vocabulary; run: {missing}")
-        return 2
+def main(argv: Sequence[str] | None = None, write: Callable[[str], object] = print) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.core", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("repeats", nargs="?", type=int, default=REPEATS, help=f"repetitions ({REPEATS})")
+    repeats = parser.parse_args(argv).repeats
+    need_vocabularies(parser, [FORMAT])
+    begin = time.perf_counter()
+    vocabulary = gemma()
+    loaded = time.perf_counter() - begin
     fmt = tg.load_format(FORMAT)
     built = build_tables(fmt, vocabulary)
     gc.collect()
@@ -275,4 +278,4 @@ def main(repeats: int = REPEATS, write: Callable[[str], object] = print) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS))
+    raise SystemExit(main())

@@ -11,17 +11,16 @@ that the engine does not compile, are counted and the reasons listed. The status
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 import time
 from collections import Counter
-from pathlib import Path
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 import twingram as tg
 from tests.engines import ENGINES, differences, walk_tokens
 
+from .inputs import SUFFIX, add_folder, folder, need_vocabularies
 from .tools import FORMATS, SETS, rows_of
 
 __all__ = ["main"]
@@ -31,24 +30,24 @@ def _stops(made: tg.Constraint) -> tuple[int, ...]:
     return made.binding.ids(made.binding.alphabet.end)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.exports", description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=os.environ.get("TWINGRAM_DATA"))
-    parser.add_argument("--sets", nargs="*", default=SETS)
-    parser.add_argument("--sample", type=int, default=20, help="requests of each set")
-    parser.add_argument("--engines", nargs="*", default=list(ENGINES))
-    parser.add_argument("--formats", nargs="*", default=list(FORMATS))
-    parser.add_argument("--walks", type=int, default=2)
-    parser.add_argument("--most", type=int, default=40, help="tokens of a walk")
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.exports", description=(__doc__ or "").splitlines()[0])
+    add_folder(parser)
+    parser.add_argument("--sets", nargs="*", default=SETS, choices=SETS, metavar="NAME", help=f"of {', '.join(SETS)}")
+    parser.add_argument("--sample", type=int, default=20, help="requests of each set (20)")
+    parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=list(ENGINES), metavar="NAME")
+    parser.add_argument("--formats", nargs="*", default=list(FORMATS), choices=list(FORMATS), metavar="NAME")
+    parser.add_argument("--walks", type=int, default=2, help="of each request (2)")
+    parser.add_argument("--most", type=int, default=40, help="tokens of a walk (40)")
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    if options.data is None:
-        parser.error("--data FOLDER, or TWINGRAM_DATA, says where the tools are")
+    options = parser.parse_args(argv)
+    options.data = folder(parser, options.data, options.sets)
+    need_vocabularies(parser, options.formats)
     failed = False
     for fmt in options.formats:
         for name in options.engines:
             failed |= _compare(fmt, name, options)
-    sys.exit(failed)
+    return int(failed)
 
 
 def _compare(fmt: str, name: str, options: argparse.Namespace) -> bool:
@@ -58,7 +57,7 @@ def _compare(fmt: str, name: str, options: argparse.Namespace) -> bool:
     engine = ENGINES[name](vocabulary, _stops(plain))
     failed = False
     for each in options.sets:
-        rows = list(rows_of(Path(options.data) / f"{each}.jsonl.gz"))
+        rows = list(rows_of(options.data / f"{each}{SUFFIX}"))
         rng = Random(f"{options.seed} {each}")
         counts: Counter[str] = Counter()
         for row in rng.sample(rows, min(options.sample, len(rows))):
@@ -107,4 +106,4 @@ def _request(
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -1,4 +1,6 @@
-"""Is parsing linear? `python -m benchmarks.linear [BYTES [REPEATS]]` prints t(2n) / t(n); the goal is under 2.5.
+"""Is parsing linear? t(2n) / t(n) for texts that are hard to read; the goal is under 2.5.
+
+    python -m benchmarks.linear [BYTES [REPEATS]]
 
 In: texts of n and 2n bytes (1,000,000), each kind built to be bad for something: long strings, many calls, brackets up
 to the limit, markers that never come to their end, white space whose fate is open, openers in turn. Out: a table.
@@ -8,10 +10,10 @@ least of the repeats. Nothing is asserted.
 
 from __future__ import annotations
 
+import argparse
 import gc
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import twingram as tg
 
@@ -63,15 +65,19 @@ KINDS: tuple[Kind, ...] = (
 )  # fmt: skip
 
 
-def main() -> None:
-    size = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    repeats = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.linear", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("bytes", nargs="?", type=int, default=1_000_000, help="of the shorter text (1000000)")
+    parser.add_argument("repeats", nargs="?", type=int, default=3, help="the least of so many counts (3)")
+    options = parser.parse_args(argv)
+    size, repeats = options.bytes, options.repeats
     print(f"{'format':8} {'kind':28} {'t(n)':>9} {'whole':>6} {'pieces':>7}   n = {size:,} bytes")
     for name, kind, text in KINDS:
         one, two = text(size), text(2 * size)
         _seconds(name, _whole(two))
         row = [_best(name, one, two, cut, repeats) for cut in (_whole, _pieces)]
         print(f"{name:8} {kind:28} {row[0][0]:8.3f}s {row[0][1]:6.2f} {row[1][1]:7.2f}", flush=True)
+    return 0
 
 
 def _best(name: str, one: str, two: str, cut: Callable[[str], list[str]], repeats: int) -> tuple[float, float]:
@@ -102,4 +108,4 @@ def _seconds(name: str, pieces: list[str]) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -39,6 +39,8 @@ from tests.vocabularies import gemma, gemma_path
 from tests.walks import validator_of
 from twingram_bindings.transformers import TwingramLogitsProcessor, TwingramStreamer
 
+from .inputs import add_folder, folder, need_vocabularies
+
 __all__ = ["main"]
 
 FORMAT = "gemma4"
@@ -252,9 +254,9 @@ def _line(head: list[str], some: Sequence[dict[str, Any]]) -> str:
     return f"| {' | '.join(row)} |"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.model", description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=os.environ.get("TWINGRAM_DATA"))
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.model", description=(__doc__ or "").splitlines()[0])
+    add_folder(parser)
     parser.add_argument("--requests", type=int, default=100)
     parser.add_argument("--unmasked", type=int, default=24, help="of the requests, run without the mask as well")
     parser.add_argument("--max-tokens", type=int, default=128)
@@ -264,13 +266,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "twingram-tests" / "gemma3-270m")
     parser.add_argument("--out", type=Path, help="a file for the results, a line of JSON each")
-    options = parser.parse_args()
-    if options.data is None:
-        parser.error("--data FOLDER, or TWINGRAM_DATA, says where the tools are")
+    options = parser.parse_args(argv)
+    data = folder(parser, options.data, SETS)
+    need_vocabularies(parser, [FORMAT])
     begin = time.monotonic()
     runner = Runner(load_model(options.cache, options.threads), options.max_tokens, options.seed)
     requests = []
-    for request in requests_of(Path(options.data), options.requests, options.seed):
+    for request in requests_of(data, options.requests, options.seed):
         try:
             runner.constraint(request)
         except tg.TwingramError as error:
@@ -294,8 +296,8 @@ def main() -> None:
         faults = [result["fault"] for result in found if result["fault"]]
         print(f"{len(results)} turns, {found[0]['seconds']:.0f} s a turn, mask {masked}: {faults}", file=sys.stderr)
     print("\n".join(table(results)))
-    sys.exit(any(result["fault"] for result in results if result["masked"]))
+    return int(any(result["fault"] for result in results if result["masked"]))
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -7,6 +7,7 @@ methods, so that none pays for the adapter.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ import numpy as np
 import twingram as tg
 from tests.engines import Tokens
 
+from .inputs import need_vocabularies
 from .request import EBNF, FORMATS, LARK, STOPS, Case, grammar_text, vocabulary_of
 
 __all__ = ["ENGINES", "Accept", "Engine", "Fill", "Measure", "MissingPeer", "Twingram", "XGrammarOneThread", "loaded"]
@@ -202,7 +204,10 @@ def masks(engine: Engine, case: Case) -> Iterator[np.ndarray[Any, np.dtype[np.bo
             raise ValueError(f"{engine.name} does not accept token {token} of {case.text!r}")
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Where masks differ from ours.")
+    parser.parse_args(argv)
+    need_vocabularies(parser)
     for fmt in FORMATS:
         case = Case(fmt)
         ours = list(masks(Twingram(fmt), case))
@@ -213,6 +218,7 @@ def main() -> None:
                 print(f"{fmt}: {missing}")
                 continue
             _tell(case, kind.name, ours, theirs)
+    return 0
 
 
 def _tell(case: Case, name: str, ours: Sequence[Any], theirs: Sequence[Any]) -> None:
@@ -230,4 +236,4 @@ def _tell(case: Case, name: str, ours: Sequence[Any], theirs: Sequence[Any]) -> 
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

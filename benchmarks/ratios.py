@@ -6,8 +6,8 @@ percentile a step, and the median as a multiple of ours (below 1: faster than ou
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,13 +47,16 @@ def _line(group: str, entry: Mapping[str, Any], base: float | None) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def main(argv: Sequence[str]) -> int:
-    if len(argv) != 1:
-        print("usage: python -m benchmarks.ratios FILE", file=sys.stderr)
-        return 2
-    print("\n".join(lines(json.loads(Path(argv[0]).read_text(encoding="utf-8")))))
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ratios", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("file", type=Path, help="what --benchmark-json=FILE wrote")
+    try:
+        found = lines(json.loads(parser.parse_args(argv).file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError) as error:
+        parser.error(f"no results of the suites: {error}")
+    print("\n".join(found))
     return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main())

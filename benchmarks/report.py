@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import platform
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -24,11 +23,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from tests.vocabularies import MissingVocabulary
-
 from . import measures
+from .inputs import folder, need_vocabularies
 from .plots import Chart, Series
-from .request import FORMATS, vocabulary_of
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BEGIN, END = "<!-- generated: begin -->", "<!-- generated: end -->"
@@ -264,12 +261,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     stored = options.docs / "performance.json"
     data: dict[str, Any] = json.loads(stored.read_text()) if options.only and stored.exists() else {}
     info, begin = machine(), time.monotonic()
-    try:
-        for fmt in FORMATS:
-            vocabulary_of(fmt)
-    except MissingVocabulary as missing:
-        print(f"no vocabulary; run: {missing}", file=sys.stderr)
-        return 2
     names = [name for name in measures.SECTIONS if not options.only or name in options.only]
     for name in (bar := tqdm(names, disable=None)):
         bar.set_description(name)
@@ -310,7 +301,11 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--calls", type=int, default=200, help="how many of its calls (default 200)")
     parser.add_argument("--docs", type=Path, default=DOCS, help="where to write")
     parser.add_argument("--noisy", action="store_true", help="say in the document that other programs ran meanwhile")
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if options.data is not None:
+        folder(parser, options.data, ["bfcl"])
+    need_vocabularies(parser)
+    return options
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ import gc
 import gzip
 import json
 import multiprocessing
-import os
 import resource
 import statistics
 import sys
@@ -42,9 +41,10 @@ from tqdm import tqdm
 
 import twingram as tg
 from benchmarks.collector import collector
+from benchmarks.inputs import SUFFIX, add_folder, folder, need_vocabularies
 from benchmarks.schema_peers import PEERS, judge_peer
 from tests.oracle.render import render_call, spellable
-from tests.vocabularies import MissingVocabulary, gemma, llama4
+from tests.vocabularies import gemma, llama4
 from twingram.schema.report import Finding
 
 __all__ = ["main"]
@@ -130,10 +130,7 @@ def _call(call: Any) -> tuple[str, Any]:
 
 @cache
 def vocabulary_of(name: str) -> tg.Vocabulary:
-    try:
-        return gemma() if name == "gemma4" else llama4()
-    except MissingVocabulary:
-        return tg.Vocabulary.embedded()
+    return gemma() if name == "gemma4" else llama4()
 
 
 def judge(row: Row, name: str) -> Outcome:
@@ -368,17 +365,17 @@ def reasons(outcomes: Sequence[Outcome], most: int = 40) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.schemas", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=os.environ.get("TWINGRAM_DATA"), help="folder of *.jsonl.gz")
-    parser.add_argument("--sets", nargs="*", help="names of files to take, without the suffix (default: all)")
+    add_folder(parser)
+    parser.add_argument("--sets", nargs="*", default=[], metavar="NAME", help="files, without their suffix (all)")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="every row up to N a set, evenly spread")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--peers", nargs="*", choices=sorted(PEERS), default=[], help="other engines to compare with")
     parser.add_argument("--details", type=Path, metavar="FILE", help="write every outcome as a line of JSON")
     arguments = parser.parse_args(argv)
-    if arguments.data is None:
-        parser.error("name the folder of the data: --data FOLDER, or TWINGRAM_DATA")
+    arguments.data = folder(parser, arguments.data, arguments.sets)
+    need_vocabularies(parser)
     rows: list[Row] = []
-    for path in sorted(arguments.data.glob("*.jsonl.gz")):
+    for path in sorted(arguments.data.glob(f"*{SUFFIX}")):
         if not arguments.sets or path.name.partition(".")[0] in arguments.sets:
             mine = list(rows_of(path))
             stride = max(1, len(mine) // arguments.sample) if arguments.sample else 1

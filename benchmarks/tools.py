@@ -26,7 +26,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,9 +39,9 @@ from jsonschema.protocols import Validator
 
 import twingram as tg
 from tests.oracle.render import render_turn, spellable
-from tests.vocabularies import MissingVocabulary, gemma_path, llama4_path
 from tests.walks import Walker, call_ids, validator_of
 
+from .inputs import SUFFIX, add_folder, folder, need_vocabularies
 from .landing import BUDGETS, FORMATS, Landed, Landing, land
 from .pool import run
 
@@ -338,7 +337,7 @@ def listed(title: str, texts: Sequence[str], most: int = 80) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tools", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=os.environ.get("TWINGRAM_DATA"), help="folder of *.jsonl.gz")
+    add_folder(parser)
     parser.add_argument("--sets", nargs="*", default=SETS, choices=SETS, metavar="NAME", help=f"of {', '.join(SETS)}")
     parser.add_argument("--formats", nargs="*", default=list(FORMATS), choices=list(FORMATS), metavar="NAME")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="N rows a set, evenly spread (default: all)")
@@ -349,12 +348,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--kept", type=Path, metavar="FILE", help="keep outcomes here; those in it are not run again")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="0: the table of what is kept (2)")
     asked = parser.parse_args(argv)
-    if asked.data is None:
-        parser.error("name the folder of the data: --data FOLDER, or TWINGRAM_DATA")
-    try:
-        gemma_path(), llama4_path()
-    except MissingVocabulary as missing:
-        parser.error(f"no vocabulary; run: {missing}")
+    asked.data = folder(parser, asked.data, asked.sets)
+    need_vocabularies(parser, asked.formats)
     if asked.landing:
         return _land(asked)
     jobs = list(_jobs(asked))
@@ -370,7 +365,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _jobs(asked: argparse.Namespace) -> Iterator[Job]:
     for name in asked.sets:
-        rows = list(rows_of(asked.data / f"{name}.jsonl.gz"))
+        rows = list(rows_of(asked.data / f"{name}{SUFFIX}"))
         stride = max(1, len(rows) // asked.sample) if asked.sample else 1
         for row in rows[::stride]:
             walks = min(asked.walks * len(row.tools), max(asked.most, 2 * len(row.tools)))
@@ -380,7 +375,7 @@ def _jobs(asked: argparse.Namespace) -> Iterator[Job]:
 
 def _land(asked: argparse.Namespace) -> int:
     """The line of `--landing`: tools spread evenly over all that the sets have, each in each format."""
-    rows = [row for name in asked.sets for row in rows_of(asked.data / f"{name}.jsonl.gz")]
+    rows = [row for name in asked.sets for row in rows_of(asked.data / f"{name}{SUFFIX}")]
     tools = [(row, tool) for row in rows for tool in row.tools]
     some = [tools[at * len(tools) // asked.landing] for at in range(min(asked.landing, len(tools)))]
     jobs = [

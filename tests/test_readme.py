@@ -22,7 +22,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 # it a server on port 8000; `<!-- run: not -->` says that it needs what a test machine lacks. A block of commands runs
 # with `<!-- run: shell -->`, in a folder that has the checkout's `grammars` and a `tools.json`.
 BLOCK = re.compile(r"(?:^<!-- (needs|run): ([^>]*) -->\n+)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]  # fmt: skip
 
 
 def blocks(path: Path, language: str) -> list[str]:
