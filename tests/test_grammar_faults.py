@@ -52,6 +52,16 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # what was changed, what is said, a
         broken(r"(?!\[\[\/think\]\]|\[\[call\]\])", r"(?!\[\[\/think\]\]|\s*\[)"),
         "terminal THOUGHT: what ends it does not begin with a fixed text", "plain letters",
     ),
+    "a text that ends at a marker and more": (
+        broken(r"(?!\[\[\/think\]\]|\[\[call\]\])", r"(?!\n\[\[\/think\]\]|\[\[call\]\])"),
+        "terminal THOUGHT: an end that holds a marker and more", "alone",
+    ),
+    "a text that ends at a marker with something behind": (
+        broken(r"(?!\[\[\/s\]\])", r"(?!\[\[\/s\]\]\s*[;)])"), "terminal BODY: an end that holds a marker", "alone",
+    ),
+    "a sync point that is a marker and more": (
+        SOURCE + '//@ recover tool_call until "[[call]]f" kept then turn\n', "a sync point that holds a marker", "alone",
+    ),
     "a stop without quotes": (broken('//@ stop "[[end]]"', "//@ stop [[end]]"), "directive 'stop'", "directives"),
     "an empty stop": (broken('//@ stop "[[end]]"', '//@ stop ""'), "directive 'stop'", "directives"),
     "a start without a rule": (broken("//@ start turn", "//@ start"), "'start': a word is missing", "directives"),

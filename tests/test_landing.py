@@ -116,10 +116,4 @@ def test_the_mask_is_what_is_accepted_near_the_end() -> None:
 
 def _vocabulary(name: str) -> tg.Vocabulary:
     """The embedded vocabulary, with the format's own markers where it lacks them."""
-    vocabulary = tg.Vocabulary.embedded()
-    missing = [marker for marker in tg.load_format(name).grammar.markers if marker not in vocabulary.special_tokens]
-    if not missing:
-        return vocabulary
-    tokens = [vocabulary.token_bytes(i) for i in range(len(vocabulary))]
-    special = dict(vocabulary.special_tokens) | {marker: len(tokens) + i for i, marker in enumerate(missing)}
-    return tg.Vocabulary.from_tokens(tokens, special_tokens=special, size=len(tokens) + len(missing))
+    return tg.Vocabulary.embedded(tg.load_format(name).grammar.markers)

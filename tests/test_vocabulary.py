@@ -560,6 +560,15 @@ def test_the_embedded_vocabulary() -> None:
     assert {b'":"', b'"},', b"</", b'">', b"\xf0\x9f", b"\x9f\x99\x82"} <= set(tokens)
 
 
+def test_the_embedded_vocabulary_takes_markers() -> None:
+    plain, marked = Vocabulary.embedded(), Vocabulary.embedded(["<a>", "<eos>", "[b]", "<a>"])
+    assert marked is Vocabulary.embedded(("<a>", "[b]"))
+    assert Vocabulary.embedded(["<eos>"]) is plain
+    assert len(marked) == len(plain) + 2
+    assert dict(marked.special_tokens) == {**plain.special_tokens, "<a>": len(plain), "[b]": len(plain) + 1}
+    assert marked.encode("x<a>[b]")[1:] == [len(plain), len(plain) + 1]
+
+
 @given(st.text() | texts)
 def test_embedded_spells_everything(text: str) -> None:
     vocabulary = Vocabulary.embedded()

@@ -28,7 +28,8 @@ class RandomBackend:
     def __init__(self, format_name: str, vocabulary: tg.Vocabulary | None = None, *, name: str = "random") -> None:
         self.name = name
         self.format = tg.Format.from_file(format_name) if format_name.endswith(".lark") else tg.load_format(format_name)
-        self.vocabulary = tg.Vocabulary.embedded() if vocabulary is None else vocabulary
+        own = tg.Vocabulary.embedded(self.format.grammar.markers)
+        self.vocabulary = own if vocabulary is None else vocabulary
         self._sampler = sampling.Sampler(self.vocabulary, 0, sampling.spellings(format_name), soft_limit=_SOFT_LIMIT)
 
     def prompt(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> Prompt:

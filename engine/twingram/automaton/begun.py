@@ -16,17 +16,24 @@ from .choice import Words
 from .expression import Expr, Leaf, Literal
 from .spelt import Passed, Spelt
 
-__all__ = ["begun", "half"]
+__all__ = ["begun", "half", "strayed"]
 
 
 def begun(thread: Expr) -> bytes:
     """Empty if the reading is in the middle of no marker, nor of one of several words."""
-    for leaf in _leaves(thread):
+    leaves = list(_leaves(thread))
+    for leaf in leaves:
         if isinstance(leaf, Words) and leaf.begun:
             return leaf.begun
-        if isinstance(leaf, (Spelt, Passed)):
+        if isinstance(leaf, Spelt):
             return leaf.read
-    return b""
+    return leaves[0].read if leaves and isinstance(leaves[0], Passed) and strayed(thread) else b""
+
+
+def strayed(thread: Expr) -> bool:
+    """Whether the reading has read a marker that nothing goes on with, and is nothing else."""
+    leaves = list(_leaves(thread))
+    return bool(leaves) and all(isinstance(leaf, Passed) for leaf in leaves)
 
 
 def half(thread: Expr, literals: Iterable[bytes], text: bytes | bytearray) -> bytes:

@@ -75,7 +75,7 @@ def export(arguments: argparse.Namespace) -> None:
 
 def _constraint(arguments: argparse.Namespace, **options: Any) -> tg.Constraint:
     fmt = inputs.load(arguments.format)
-    vocabulary = _vocabulary(arguments)
+    vocabulary = _vocabulary(arguments, fmt)
     letters = [marker for marker in fmt.grammar.markers if marker not in vocabulary.special_tokens]
     if letters:
         print(
@@ -93,12 +93,12 @@ def _constraint(arguments: argparse.Namespace, **options: Any) -> tg.Constraint:
     )
 
 
-def _vocabulary(arguments: argparse.Namespace) -> tg.Vocabulary:
+def _vocabulary(arguments: argparse.Namespace, fmt: tg.Format) -> tg.Vocabulary:
     named = dict(map(inputs.special_token, arguments.special_token))
     if arguments.vocabulary is None:
         if named:
             raise RequestError("--special-token goes with --vocabulary: the built-in one has the markers")
-        return tg.Vocabulary.embedded()
+        return tg.Vocabulary.embedded(fmt.grammar.markers)
     return tg.Vocabulary.from_file(arguments.vocabulary, special_tokens=named or None)
 
 
@@ -131,8 +131,10 @@ def schema(arguments: argparse.Namespace) -> None:
 def _findings(name: str, request: Mapping[str, Any], additional_properties: str) -> list[tg.Finding]:
     """What becomes of the schemas in a format; an answer that cannot be given is one refusal."""
     try:
-        constraint = inputs.load(name).constraint(
-            **request, vocabulary=tg.Vocabulary.embedded(), additional_properties=additional_properties
+        fmt = inputs.load(name)
+        vocabulary = tg.Vocabulary.embedded(fmt.grammar.markers)
+        constraint = fmt.constraint(
+            **request, vocabulary=vocabulary, additional_properties=additional_properties
         )
     except tg.SchemaError as error:
         return [tg.Finding(error.tool, error.path, error.keyword, "refused", error.message)]

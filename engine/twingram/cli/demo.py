@@ -55,10 +55,11 @@ _TOOLS: list[dict[str, Any]] = [
 
 
 def demo(arguments: argparse.Namespace) -> None:
-    vocabulary = tg.Vocabulary.embedded()
-    print(f"{len(_TOOLS)} tools, tool_choice=required, {len(vocabulary)} tokens, chosen at random from the masks")
+    size = len(tg.Vocabulary.embedded())
+    print(f"{len(_TOOLS)} tools, tool_choice=required, {size} tokens, chosen at random from the masks")
     for name in tg.list_formats():
         fmt = tg.load_format(name)
+        vocabulary = tg.Vocabulary.embedded(fmt.grammar.markers)
         start = perf_counter()
         constraint = fmt.constraint(_TOOLS, tool_choice="required", vocabulary=vocabulary)
         session = constraint.session()

@@ -3,6 +3,7 @@
 In: a `Grammar`. Out: nothing, or a `GrammarError` with the place and a way to mend it.
 
 * a pattern that cannot be read, a text region that nothing fits, a terminal that can be empty,
+* a text or a sync point that ends at a marker and at what stands around it,
 * a rule that can begin with itself (the automaton would unfold it without end), or leads back to itself where calls
   and thoughts are counted or a tool is put in,
 * a rule that no start reaches (most often a misspelt name),
@@ -20,9 +21,10 @@ from collections import deque
 from collections.abc import Iterator
 
 from ..automaton import expression
+from ..automaton.dfa import difference
 from ..automaton.machine import Machine, State
-from ..automaton.regex import RegexError
-from ..automaton.regions import parse_region, terminal_dfa
+from ..automaton.regex import RegexError, tree_dfa
+from ..automaton.regions import exclude_dfa, parse_region, terminal_dfa
 from ..errors import GrammarError
 from ..limits import DEFAULT_LIMITS
 from .alphabet import Alphabet
@@ -51,6 +53,7 @@ def check_rules(grammar: Grammar) -> None:
     _check_patterns(grammar)
     _check_empty_terminals(grammar)
     _check_generated_regions(grammar)
+    _check_markers(grammar)
     _check_recursion(grammar)
     _check_turns(grammar)
     _check_calls(grammar)
@@ -124,6 +127,27 @@ def _check_generated_regions(grammar: Grammar) -> None:
                 grammar, terminal, f"terminal {terminal.name}: what ends it does not begin with a fixed text",
                 "begin each alternative after (?! with plain letters, or write one /pattern/ of the text itself",
             )
+
+
+def _check_markers(grammar: Grammar) -> None:
+    """A marker may be one token: a text ends at it alone, not at it and what stands around it."""
+    markers = frozenset(marker.encode() for marker in grammar.markers)
+    without = exclude_dfa(markers, strict=False)
+    for terminal in grammar.terminals.values():
+        region = parse_region(*terminal.pattern) if terminal.pattern is not None else None
+        for tree, exact in () if region is None else zip(region.terminators, region.literals, strict=True):
+            if exact not in markers and difference(tree_dfa(tree), without).start:
+                raise _fault(
+                    grammar, terminal, f"terminal {terminal.name}: an end that holds a marker and more",
+                    "a marker may be one token: write it alone after (?!, and what stands around it in the rule",
+                )
+    for recover in grammar.recovers:
+        for text, _ in recover.until:
+            if len(grammar.pieces(text)) > 1:
+                raise GrammarError(
+                    f"recover {recover.role}: a sync point that holds a marker and more: {text!r}", file=grammar.file,
+                    hint="a marker may be one token: write it alone",
+                )
 
 
 def _reads_nothing(terminal: Terminal) -> bool:

@@ -277,7 +277,11 @@ class Compiler:
         return name in self.grammar.terminals and self._region_of(name) is not None
 
     def letters(self, letters: str) -> Expr:
-        """A literal: the marker's symbol if it is one, else its bytes."""
+        """A literal: its bytes, and the symbols of the markers in it."""
+        return seq(*map(self._piece, self.grammar.pieces(letters)))
+
+    def _piece(self, letters: str) -> Expr:
+        """A marker, as a symbol or in letters, or a text without any."""
         if letters == "":
             return EMPTY
         number = self.alphabet.number(letters)
@@ -302,22 +306,25 @@ class Compiler:
             body = text(without_empty(dfa) if nonempty else dfa, symbols=symbols)
         role = self._body_role(name, text_role)
         body = self.tags(role, body) if role else body
-        if region is not None and role in TEXT_ROLES and self.reading is Reading.STRICT:
-            return seq(body, self._stray(region))
-        if region is not None and role is None and self.reading in (Reading.LENIENT, Reading.SALVAGE):
-            ends = [exact for exact in region.literals if exact and self._is_spelt(exact.decode())]
-            return seq(body, alt((EMPTY, *map(astray, ends))))
-        return body
+        if region is None or self.reading is Reading.MASK:
+            return body
+        return seq(body, alt((EMPTY, *map(self._astray, self._leaking(region, role)))))
+
+    def _leaking(self, region: Region, role: str | None) -> list[bytes]:
+        """What ends a text and must not leak into it in part where nothing goes on with it: it is read, whole, and then
+        there is no way on. What is a value is not given before it is known to end: there only markers may be others."""
+        exact = [text for text in region.literals if text]
+        if role is None:
+            return [text for text in exact if self._is_spelt(text.decode()) and self.reading is not Reading.STRICT]
+        return [text for text in exact if role in TEXT_ROLES and self.alphabet.number(text.decode()) is None]
+
+    def _astray(self, letters: bytes) -> Expr:
+        """Canonical readings do not go on from what went astray as if it were something else."""
+        return seq(literal(letters), same("no way on")) if self.reading is Reading.STRICT else astray(letters)
 
     def _is_spelt(self, letters: str) -> bool:
         """Whether it is a marker that is read as letters."""
         return letters in self.alphabet.markers and self.alphabet.number(letters) is None
-
-    def _stray(self, region: Region) -> Expr:
-        """What ends a text must not leak into it in part where nothing canonical goes on with it: it is read, whole,
-        and then there is no way on."""
-        ends = [exact for exact in region.literals if exact and self.alphabet.number(exact.decode()) is None]
-        return alt((*(seq(literal(exact), same("no way on")) for exact in ends), EMPTY))
 
     def _plain_terminal(self, name: str) -> Expr:
         ways = []

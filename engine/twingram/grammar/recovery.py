@@ -9,6 +9,7 @@ The broken scope's text becomes an error up to a sync point: a literal that is c
 because reading goes on there. One step closes all that is open, however deep. Where no such scope is in sight, the
 first directive's sync points are taken, and the error begins with what could not be read: a later call is never lost.
 What the thread had read of a literal when it died may be the beginning of a sync point: the error is read from there.
+A marker that nothing goes on with counts only where no other reading has gone on with it.
 Invariant: recovery is neither an alternative (its thread would hold back all output) nor a wrapper round each thread:
 it starts only when nothing else is left, so a well-formed text never meets it.
 Cost: one walk over the spine of a dead thread; the expressions are compiled once.
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from ..automaton.begun import begun
+from ..automaton.begun import begun, strayed
 from ..automaton.bound import bound, env_of
 from ..automaton.choice import alt
 from ..automaton.derivative import derive
@@ -43,9 +44,10 @@ def recovery_of(compiler: Compiler, ending: Expr) -> Recovery | None:
 
     def recover(threads: tuple[Expr, ...]) -> _Found:
         scopes = [_broken_scope(thread, plans) for thread in threads]
-        at = next((at for at, (_, role) in enumerate(scopes) if role), 0)
         read = [begun(thread) for thread in threads]
-        at = next((other for other, half in enumerate(read) if half and scopes[other] == scopes[at]), at)
+        tried = [at for at, thread in enumerate(threads) if not strayed(thread)] or range(len(threads))
+        at = next((at for at in tried if scopes[at][1]), tried[0])
+        at = next((other for other in tried if read[other] and scopes[other] == scopes[at]), at)
         broken, role = scopes[at]
         role = role or compiler.grammar.recovers[0].role
         abort = (tag(TagKind.ABORT, broken or role), -len(read[at]))

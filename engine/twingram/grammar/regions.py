@@ -162,9 +162,9 @@ def _past_the_stop(grammar: Grammar, survey: _Survey) -> Iterator[str]:
 
 
 def _ends(region: Region, text: str) -> bool:
-    """Whether a terminator begins as `text` does. One that begins with no fixed text may."""
+    """Whether a terminator begins as `text` does, or stands in it. One that begins with no fixed text may."""
     spelt = text.encode()
-    return any(not prefix or prefix.startswith(spelt) or spelt.startswith(prefix) for prefix in region.prefixes)
+    return any(not prefix or prefix.startswith(spelt) or prefix in spelt for prefix in region.prefixes)
 
 
 def _texts(region: Region) -> list[str]:

@@ -7,6 +7,7 @@ Invariant: a `Grammar` that left `source.load` names only rules and terminals th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -241,8 +242,16 @@ class Grammar:
         return self is other
 
     def literals(self) -> frozenset[str]:
-        """The texts that stand in rules between quotes."""
-        return frozenset(text for rule in self.rules.values() for text in literals_in(rule.choice))
+        """The texts that stand in rules between quotes, cut at the markers in them."""
+        texts = {text for rule in self.rules.values() for text in literals_in(rule.choice)}
+        return frozenset(piece for text in texts for piece in self.pieces(text))
+
+    def pieces(self, text: str) -> tuple[str, ...]:
+        """A text cut at the markers in it, as a tokenizer cuts it: of several that begin at one place the longest."""
+        if text in self.markers or not self.markers:
+            return (text,)
+        cut = "|".join(map(re.escape, sorted(self.markers, key=len, reverse=True)))
+        return tuple(piece for piece in re.split(f"({cut})", text) if piece)
 
 
 def literals_in(node: Node) -> Iterator[str]:

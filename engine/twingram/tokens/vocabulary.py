@@ -108,9 +108,10 @@ class Vocabulary:
         return cls(_adapted(table, special_tokens, size, allow_partial))
 
     @classmethod
-    def embedded(cls) -> Vocabulary:
-        """A small vocabulary that needs no file: bytes, common pieces of English, JSON, code and tags."""
-        return _embedded()
+    def embedded(cls, markers: Iterable[str] = ()) -> Vocabulary:
+        """A small vocabulary that needs no file: bytes, common pieces of English, JSON, code and tags. `markers` are
+        special tokens as well: those of a format, `fmt.grammar.markers`."""
+        return _embedded(tuple(dict.fromkeys(marker for marker in markers if marker not in embedded.SPECIAL)))
 
     # ---- what a token is -----------------------------------------------------------------------------------------
 
@@ -260,7 +261,8 @@ def _is_count(value: object) -> bool:
     return isinstance(value, SupportsIndex) and not isinstance(value, bool)
 
 
-@lru_cache(maxsize=1)
-def _embedded() -> Vocabulary:
+@lru_cache(maxsize=16)
+def _embedded(markers: tuple[str, ...]) -> Vocabulary:
     tokens, special = embedded.tokens()
+    special |= {marker: len(tokens) + len(special) + at for at, marker in enumerate(markers)}
     return Vocabulary.from_tokens(tokens, special)
