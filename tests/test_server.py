@@ -472,6 +472,8 @@ def test_the_command_serves_and_ends_in_order() -> None:
             process.send_signal(signal.SIGTERM)
         rest = [json.loads(line) for line in process.stderr.read().splitlines()]
         process.wait(30)
+    assert not [line for line in rest if line["level"] not in ("debug", "info")]
+    assert rest[-2]["event"] == "Application shutdown complete."
     told = [line for line in rest if line["event"] == "request"]
     assert [line["stream"] for line in told] == [False, True]
     for line in told:

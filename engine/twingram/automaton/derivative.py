@@ -16,7 +16,8 @@ from typing import TypeAlias
 
 from .bound import Bound, begins, bound, either
 from .choice import Alt, alt
-from .expression import Expr, hoist, seq
+from .expression import Expr, seq
+from .hoist import hoist
 from .tags import Tag
 
 __all__ = ["Derived", "derive"]

@@ -39,7 +39,6 @@ __all__ = [
     "Literal",
     "Symbol",
     "Text",
-    "hoist",
     "literal",
     "mark",
     "repeat",
@@ -331,6 +330,8 @@ class Seq(Expr):
         return max(of(self.head) + self.tail.nesting_least, of(self.tail))
 
     def _find_heads(self) -> tuple[Head, ...]:
+        if isinstance(self.head, Literal):  # most of them
+            return (((), self.head, self.tail),)
         # Walk down to the first part that is not nullable, then build upwards: long runs of optional parts do not
         # recurse.
         spine: list[Seq] = []
@@ -427,17 +428,3 @@ def repeat(body: Expr, low: int = 0, high: int = INFINITE) -> Expr:
         return body
     found: Expr = intern(Repeat, body, low, high)
     return found
-
-
-def hoist(expr: Expr) -> tuple[tuple[Tag, ...], Expr]:
-    """Split off the tags that stand first in any case: they fire at once."""
-    tags: list[Tag] = []
-    while True:
-        head = expr.head if isinstance(expr, Seq) else expr
-        if not isinstance(head, Mark):
-            return tuple(tags), expr
-        if head.tag is not LEVEL:
-            tags.append(head.tag)
-        if not isinstance(expr, Seq):
-            return tuple(tags), EMPTY
-        expr = expr.tail

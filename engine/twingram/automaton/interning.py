@@ -56,12 +56,13 @@ def intern(cls: type[Any], *parts: Any) -> Any:
     made = cls(*parts)
     made._begins = made._heads = made.derived = None
     made._shortest = made._peak = made._asked = -1
+    entry = _Entry(made, _drop)
+    entry.key = key
+    if _TABLE.setdefault(key, entry) is entry:  # nobody was faster, and no dead entry waits there for its removal
+        return made
     with _LOCK:
-        entry = _TABLE.get(key)
-        found = entry() if entry is not None else None
+        found = _TABLE[key]() if key in _TABLE else None
         if found is not None:
             return found
-        entry = _Entry(made, _drop)
-        entry.key = key
         _TABLE[key] = entry
     return made

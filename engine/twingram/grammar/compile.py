@@ -97,6 +97,7 @@ class Compiler:
         self.definitions = Definitions()
         self._cyclic = cyclic_rules(grammar)
         self._rules: dict[tuple[str, str | None], Expr] = {}  # (rule, inherited text role)
+        self._marks: dict[str, tuple[Expr, Expr]] = {}  # role -> what stands around it
         self.kept: dict[Hashable, Any] = {}  # what others build from the rules, once: turns, spellings of values
 
     # -- rules ---------------------------------------------------------------------------------------------------------
@@ -205,7 +206,10 @@ class Compiler:
             return body
         if not self.tagged:
             return seq(body, mark(LEVEL)) if role in ("object", "array") else body
-        return seq(mark(open_tag(role)), body, mark(close_tag(role)))
+        marks = self._marks.get(role)
+        if marks is None:
+            marks = self._marks[role] = mark(open_tag(role)), mark(close_tag(role))
+        return seq(marks[0], body, marks[1])
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
 

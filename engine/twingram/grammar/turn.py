@@ -102,7 +102,10 @@ class EachTool(Expr):
         ways = []
         for holes in tools.values():
             places = {_PLACES[role]: made for role, made in holes.items()}
-            ways.append(seq(*(replaced(piece, places) if open_ else piece for piece, open_ in self.pieces)))
+            ways.append(seq(*[
+                piece if not open_ else places[piece] if piece in places else replaced(piece, places)
+                for piece, open_ in self.pieces
+            ]))  # fmt: skip
         return seq(self.lead, alt(ways))
 
     def __repr__(self) -> str:

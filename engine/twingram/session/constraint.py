@@ -49,6 +49,7 @@ from .tools import Tools
 
 __all__ = ["Constraint", "MaskFormat", "mask_format"]
 
+_SORTED, _AS_GIVEN = json.JSONEncoder(sort_keys=True, default=str), json.JSONEncoder(default=str)
 _SCHEMAS_KEPT = 1024  # compiled schemas of a format and alphabet
 _SCHEMA_BYTES = 30  # that one holds, for each character of its text
 
@@ -65,6 +66,8 @@ class MaskFormat:
         value, self.arguments = self._arguments()
         self.values = value
         self._name = self._name_terminal()
+        pattern = grammar.terminals[self._name].pattern
+        self._names = None if pattern is None else terminal_dfa(*pattern)
 
     def _arguments(self) -> tuple[Spelling, ObjectShape]:
         """How arguments are spelt: the object rule that stands in the rule of a call."""
@@ -121,13 +124,13 @@ class MaskFormat:
     def check_name(self, name: str) -> None:
         """`SchemaError` if a tool of this name cannot be called in this format."""
         reason = ""
-        pattern = self.grammar.terminals[self._name].pattern
         if name in self.grammar.reserved:
             reason = f"the name has a meaning of its own here, as have {', '.join(sorted(self.grammar.reserved))}"
         elif any(marker in name for marker in self.grammar.markers):
             reason = "the name holds the letters of a marker"
-        elif pattern is not None and not terminal_dfa(*pattern).matches(name.encode("utf-8", "surrogatepass")):
-            reason = f"the format cannot spell it (names are /{pattern[0]}/)"
+        elif self._names is not None and not self._names.matches(name.encode("utf-8", "surrogatepass")):
+            pattern = self.grammar.terminals[self._name].pattern
+            reason = f"the format cannot spell it (names are /{pattern[0] if pattern else ''}/)"
         if reason:
             raise SchemaError(reason, tool=name, path="$", keyword="name", hint="rename the tool")
 
@@ -164,7 +167,7 @@ class MaskFormat:
     ) -> CompiledSchema:
         """What `make` compiles, kept for equal schemas. It is given the schema as JSON text, "" if there is none."""
         try:
-            text = json.dumps(schema, sort_keys=options.key_order == "any", default=str)
+            text = (_SORTED if options.key_order == "any" else _AS_GIVEN).encode(schema)
         except (RecursionError, TypeError, ValueError):  # too deep, holds itself, keys of several kinds: an odd schema
             return make("")
         key = (kind + text, options)

@@ -18,10 +18,12 @@ from typing import TypeGuard
 
 import numpy as np
 
+from ..automaton.bound import end_of
 from ..automaton.counted import Counted
 from ..automaton.depth import Depth
 from ..automaton.derivative import derive
-from ..automaton.expression import Expr, Leaf, Literal, Seq, Text, hoist, seq
+from ..automaton.expression import Expr, Leaf, Literal, Seq, Text, seq
+from ..automaton.hoist import PutOff, hoist
 from ..automaton.machine import State
 from ..automaton.notjson import NotJson
 from .bitmask import pack
@@ -129,12 +131,13 @@ class Walk:
         """Add every token below `node` that the expressions can read."""
         stack: list[tuple[int, tuple[Expr, ...] | Narrow]] = [(node, exprs)]
         first_child, node_byte, starts = trie.first_child, trie.node_byte, trie.token_start
+        plain = self.direct and self.depth is None  # what tokens lead to has no say
         while stack:
             at, left = stack.pop()
             low, high = first_child[at], first_child[at + 1]
             if low == high:
                 continue
-            if self.direct and not isinstance(left, Narrow) and len(left) == 1 and self.depth is None:
+            if plain and not isinstance(left, Narrow) and len(left) == 1:
                 passed = self._literal(trie, at, left[0])
                 if passed is not None:
                     stack += passed
@@ -143,6 +146,9 @@ class Walk:
             if now is None:
                 continue
             for child in _children_in(node_byte, low, high, now.first):
+                if plain and first_child[child] == first_child[child + 1]:
+                    self.ids.extend(trie.token_ids[starts[child] : starts[child + 1]])
+                    continue
                 rest = now.after(node_byte[child])
                 if self.depth is not None:
                     rest = tuple(filter(self.depth.fits, rest))
@@ -165,7 +171,18 @@ class Walk:
             begin, end = trie.token_start[node], trie.token_start[node + 1]
             if begin != end:
                 self.ids.extend(trie.token_ids[begin:end])
-        return [(node, (hoist(expr.tail)[1],))] if isinstance(expr, Seq) else []
+        if not isinstance(expr, Seq) or not self._goes_on(trie, node, expr.tail):
+            return []
+        return [(node, (hoist(expr.tail)[1],))]
+
+    def _goes_on(self, trie: TokenTrie, node: int, expr: Expr) -> bool:
+        """Whether tokens below the node may go on with the expression. What is put off is not made to find out."""
+        low, high = trie.first_child[node], trie.first_child[node + 1]
+        head = expr.head if isinstance(expr, Seq) else expr
+        if low == high or not isinstance(head, PutOff):
+            return low < high
+        first = first_bytes(head.opening)
+        return any(first >> byte & 1 for byte in trie.node_byte[low:high]) or end_of(head.opening) is not None
 
     def _split(self, trie: TokenTrie, node: int, exprs: tuple[Expr, ...]) -> Narrow | None:
         """Sweep what is wide below this node; give what remains to be walked."""
