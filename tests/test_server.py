@@ -500,7 +500,15 @@ def test_what_is_missing_is_named(
 
 
 @pytest.mark.parametrize(
-    "options", [["--model", "x"], ["--threads", "0"], ["--special-token", "a=1"], ["--format", "nowhere"]], ids=str
+    "options",
+    [
+        ["--model", "x"],
+        ["--threads", "0"],
+        ["--special-token", "a=1"],
+        ["--chat-template", "x"],
+        ["--format", "nowhere"],
+    ],
+    ids=str,
 )
 def test_options_that_make_no_sense(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     from twingram.cli import main

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 pytest.importorskip("starlette", reason="the extra 'server' is not installed")
 
 import twingram as tg  # noqa: E402
+from twingram.cli import main  # noqa: E402
 from twingram_bindings.server import Sampling, Settings  # noqa: E402
 from twingram_bindings.server.answers import completion  # noqa: E402
 from twingram_bindings.server.hosted import HostedBackend, _choose  # noqa: E402
@@ -80,6 +82,53 @@ def test_the_prompt_is_the_template_s(backend: HostedBackend) -> None:
     call["function"]["arguments"] = "{"
     with pytest.raises(tg.RequestError, match="not JSON"):
         backend.prompt([{"role": "assistant", "tool_calls": [call]}], TOOLS)
+
+
+def test_a_chat_template_of_one_s_own(folder: Path) -> None:
+    backend = HostedBackend.load(str(folder), "gemma4", chat_template="{{ messages[0].content }}!")
+    assert backend.prompt([{"role": "user", "content": "x"}], None).tail == "x!"
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What `twingram serve` says and its status, without serving."""
+    monkeypatch.setattr("twingram_bindings.server.command.run", lambda *_, **__: None)
+
+    def told(*options: object, status: int) -> str:
+        assert main(["serve", "--backend", "transformers", "--format", "gemma4", *map(str, options)]) == status
+        text = capsys.readouterr().err
+        return "\n".join(line for line in text.splitlines() if line.startswith("twingram"))
+
+    return told
+
+
+def test_the_command_reads_a_template_and_notes_what_is_written_in_letters(
+    serve: Callable[..., str], folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "bare").mkdir()
+    for path in folder.iterdir():
+        if path.name != "chat_template.jinja":
+            (tmp_path / "bare" / path.name).write_bytes(path.read_bytes())
+    assert "has no chat template: name one with --chat-template FILE" in serve(
+        "--model", tmp_path / "bare", status=2
+    )
+    (tmp_path / "chat.jinja").write_text(TEMPLATE, encoding="utf-8")
+    options = ("--model", tmp_path / "bare", "--chat-template", tmp_path / "chat.jinja")
+    assert "is <|tool_call>: written in letters" in serve(*options, status=0)
+    assert not serve(*options, "--special-token", "<|tool_call>=256", status=0)
+    assert "no.jinja" in serve("--model", folder, "--chat-template", tmp_path / "no.jinja", status=2)
+
+
+def test_a_model_that_cannot_be_loaded(serve: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "weights.gguf").touch()
+    for options in (["--model", tmp_path / "nowhere"], ["--model", tmp_path / "m"],
+                    ["--model", tmp_path / "m", "--model-file", "other.gguf"]):  # fmt: skip
+        told = serve(*options, status=2)
+        assert told.count("\n") == 0
+        assert f"cannot load {options[1]}" in told
+    assert "--model-file names the GGUF file: weights.gguf" in serve("--model", tmp_path / "m", status=2)
+    assert "--model-file names" not in told
 
 
 def test_only_likely_tokens_within_top_p() -> None:

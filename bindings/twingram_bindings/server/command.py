@@ -11,7 +11,8 @@ import importlib
 from collections.abc import Callable
 
 import twingram as tg
-from twingram.cli.inputs import special_token
+from twingram.cli.inputs import special_token, text_of
+from twingram.cli.outputs import note_letters
 
 from .app import create_app
 from .backend import Backend
@@ -43,12 +44,13 @@ def _positive(arguments: argparse.Namespace, name: str) -> int:
 
 def _backend(arguments: argparse.Namespace) -> Backend:
     if arguments.backend == "random":
-        for option in ("model", "model_file", "special_token"):
+        for option in ("model", "model_file", "special_token", "chat_template"):
             if getattr(arguments, option):
                 raise tg.RequestError(f"--{option.replace('_', '-')} is for --backend transformers")
         return RandomBackend(arguments.format or tg.list_formats()[0], name=arguments.name or "random")
     if not arguments.model or not arguments.format:
         raise tg.RequestError("--backend transformers needs --model and --format")
+    template = "".join(text_of(arguments.chat_template)) if arguments.chat_template else None
     hosted = importlib.import_module(".hosted", __package__)
     backend: Backend = hosted.HostedBackend.load(
         arguments.model,
@@ -56,5 +58,7 @@ def _backend(arguments: argparse.Namespace) -> Backend:
         name=arguments.name,
         model_file=arguments.model_file,
         special_tokens=dict(map(special_token, arguments.special_token)),
+        chat_template=template,
     )
+    note_letters(backend.format, backend.vocabulary)
     return backend

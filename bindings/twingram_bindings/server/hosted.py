@@ -43,11 +43,19 @@ class HostedBackend:
         name: str | None = None,
         model_file: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
+        chat_template: str | None = None,
     ) -> HostedBackend:
-        """`special_tokens`: marker -> id, for models that have the format's markers under other names."""
+        """`special_tokens`: marker -> id, for models that have the format's markers under other names. `chat_template`:
+        in the place of the tokenizer's own, or where it has none."""
         more = {"gguf_file": model_file} if model_file else {}
-        tokenizer = transformers.AutoTokenizer.from_pretrained(model, **more)
-        loaded: Any = transformers.AutoModelForCausalLM.from_pretrained(model, **more)
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(model, **more)
+            tokenizer.chat_template = chat_template or getattr(tokenizer, "chat_template", None)
+            if not tokenizer.chat_template:
+                raise tg.RequestError(f"{model} has no chat template: name one with --chat-template FILE")
+            loaded: Any = transformers.AutoModelForCausalLM.from_pretrained(model, **more)
+        except (OSError, ValueError) as error:
+            raise tg.RequestError(_not_loaded(model, model_file, error)) from error
         width = loaded.get_output_embeddings().weight.shape[0]
         vocabulary = tg.Vocabulary.from_transformers(tokenizer, size=width, special_tokens=special_tokens or None)
         fmt = tg.Format.from_file(format_name) if format_name.endswith(".lark") else tg.load_format(format_name)
@@ -74,6 +82,13 @@ class HostedBackend:
             token = _choose(out.logits[0, -1].float().cpu(), session.allowed_tokens(), sampling, generator)
             ids = [token]
             yield token
+
+
+def _not_loaded(model: str, model_file: str | None, error: Exception) -> str:
+    folder = Path(model)
+    files = sorted(path.name for path in folder.glob("*.gguf")) if folder.is_dir() else []
+    said = f"transformers cannot load {model}: {' '.join(str(error).split())}"
+    return f"{said} (--model-file names the GGUF file: {', '.join(files)})" if files and not model_file else said
 
 
 def _choose(logits: torch.Tensor, allowed: Any, sampling: Sampling, generator: torch.Generator) -> int:

@@ -18,7 +18,7 @@ from twingram.errors import RequestError
 from twingram.grammar.check import check_ambiguity, check_rules
 
 from . import inputs
-from .outputs import STATUSES, decoded, delta_text, finding_words, json_text, message_text
+from .outputs import STATUSES, decoded, delta_text, finding_words, json_text, message_text, note_letters
 
 __all__ = ["check", "export", "formats", "mask", "parse", "sample", "schema"]
 
@@ -76,12 +76,7 @@ def export(arguments: argparse.Namespace) -> None:
 def _constraint(arguments: argparse.Namespace, **options: Any) -> tg.Constraint:
     fmt = inputs.load(arguments.format)
     vocabulary = _vocabulary(arguments, fmt)
-    letters = [marker for marker in fmt.grammar.markers if marker not in vocabulary.special_tokens]
-    if letters:
-        print(
-            f"twingram: note: no special token of the vocabulary is {', '.join(letters)}: written in letters "
-            "(--special-token TEXT=ID names one)", file=sys.stderr,
-        )  # fmt: skip
+    note_letters(fmt, vocabulary)
     return fmt.constraint(
         inputs.tools_of(arguments.tools),
         tool_choice=inputs.tool_choice_of(arguments.tool_choice),

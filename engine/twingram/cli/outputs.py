@@ -6,13 +6,16 @@ In: values of the library. Out: text, one line each.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
 import twingram as tg
 from twingram.errors import GrammarError, TwingramError
 
-__all__ = ["STATUSES", "decoded", "delta_text", "finding_words", "json_text", "message_text", "one_line"]
+__all__ = [
+    "STATUSES", "decoded", "delta_text", "finding_words", "json_text", "message_text", "note_letters", "one_line",
+]  # fmt: skip
 
 STATUSES = ("enforced", "narrowed", "relaxed", "refused")
 
@@ -47,6 +50,16 @@ def finding_words(finding: tg.Finding) -> Iterator[str]:
     """Where, which keyword, what became of it, and why."""
     yield from (word for word in (finding.tool, finding.path, finding.keyword) if word)
     yield f"{finding.status}: {finding.reason}" if finding.reason else finding.status
+
+
+def note_letters(fmt: tg.Format, vocabulary: tg.Vocabulary) -> None:
+    """Say on standard error which markers of a format the vocabulary does not have as special tokens."""
+    letters = [marker for marker in fmt.grammar.markers if marker not in vocabulary.special_tokens]
+    if letters:
+        print(
+            f"twingram: note: no special token of the vocabulary is {', '.join(letters)}: written in letters "
+            "(--special-token TEXT=ID names one)", file=sys.stderr,
+        )  # fmt: skip
 
 
 def json_text(value: object) -> str:

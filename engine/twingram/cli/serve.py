@@ -32,6 +32,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--special-token", action="append", default=[], metavar="TEXT=ID",
         help="for transformers: this token is that marker of the format; may be given again",
     )  # fmt: skip
+    parser.add_argument(
+        "--chat-template", metavar="FILE", help="for transformers: a Jinja file, in the place of the tokenizer's own"
+    )
     parser.add_argument("--name", help="what clients call the model (random: random; else the end of --model)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine)")
     parser.add_argument("--port", type=int, default=8000, help="0 takes a free one, which is logged (default 8000)")
