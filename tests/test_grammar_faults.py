@@ -60,7 +60,8 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # what was changed, what is said, a
         broken(r"(?!\[\[\/s\]\])", r"(?!\[\[\/s\]\]\s*[;)])"), "terminal BODY: an end that holds a marker", "alone",
     ),
     "a sync point that is a marker and more": (
-        SOURCE + '//@ recover tool_call until "[[call]]f" kept then turn\n', "a sync point that holds a marker", "alone",
+        SOURCE + '//@ recover tool_call until "[[call]]f" kept then turn\n',
+        "a sync point that holds a marker", "alone",
     ),
     "a stop without quotes": (broken('//@ stop "[[end]]"', "//@ stop [[end]]"), "directive 'stop'", "directives"),
     "an empty stop": (broken('//@ stop "[[end]]"', '//@ stop ""'), "directive 'stop'", "directives"),

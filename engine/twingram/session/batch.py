@@ -27,7 +27,7 @@ from ..tokens.mask_table import MaskPage, MaskTable
 from ..tokens.masks import Mask
 from ..tokens.vocabulary import Vocabulary
 from .deltas import Delta
-from .session import Session
+from .session import Session, accept_each, masks_of
 
 __all__ = ["Batch"]
 
@@ -84,8 +84,7 @@ class Batch:
             mask.fill(target[at])
 
     def _masks(self) -> list[Mask]:
-        everything = self._known().everything
-        return [everything if session is None else session.current_mask() for session in self.sessions]
+        return masks_of(self.sessions, self._known().everything)
 
     def _known(self) -> MaskTable:
         if self._table is None:
@@ -100,9 +99,7 @@ class Batch:
         given: Sequence[int] = tokens.tolist() if isinstance(tokens, np.ndarray) else tokens
         if len(given) != len(self.sessions):
             raise ValueError(f"{len(given)} tokens were given for {len(self.sessions)} sessions")
-        return np.array(
-            [s is None or s.accept_token(token) for s, token in zip(self.sessions, given, strict=True)], dtype=np.bool_
-        )
+        return np.array(accept_each(self.sessions, given), dtype=np.bool_)
 
     def rollback(self, counts: int | Sequence[int]) -> None:
         """Undo the last `counts` accepted tokens, one number for all sessions or one for each."""

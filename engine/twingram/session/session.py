@@ -270,3 +270,36 @@ class Session:
         return self._reader.state
 
 
+# What a batch does to each of its sessions, written out: a call for each would be a third of the time.
+
+
+def masks_of(sessions: Iterable[Session | None], everything: Mask) -> list[Mask]:
+    """The `current_mask` of each; `everything` where there is none."""
+    masks: list[Mask] = []
+    for session in sessions:
+        if session is None:
+            masks.append(everything)
+        elif session.is_terminated or session.constraint.most is not None:
+            masks.append(session.current_mask())
+        else:
+            state = session._reader.state
+            kept = state.mask
+            masks.append(kept if isinstance(kept, Mask) else session._masks.of(state))
+    return masks
+
+
+def accept_each(sessions: Iterable[Session | None], tokens: Iterable[int]) -> list[bool]:
+    """`accept_token` of each; True where there is none."""
+    accepted: list[bool] = []
+    for session, token in zip(sessions, tokens, strict=True):
+        if session is None:
+            accepted.append(True)
+            continue
+        reader = session._reader
+        transition = reader.state.pieces.get(token)
+        if transition is None or session.constraint.most is not None:
+            accepted.append(session.accept_token(token))
+        else:
+            reader.take(transition)
+            accepted.append(True)
+    return accepted
