@@ -1,7 +1,8 @@
 """Text regions: any text up to what may follow it.
 
-In: a terminal in the idiom `((?!A|B|...).)+` with the `s` flag, or needles, or terminator trees. Out: the `Region` that
-the idiom spells; automata of the texts without a needle, or without a match of a terminator.
+In: a terminal in the idiom `((?!A|B|...).)+` with the `s` flag, perhaps behind `(?!C)`, or needles, or terminators.
+Out: the `Region` that the idiom spells; automata of the texts without a needle, or without a match of a terminator, or
+that do not begin with one.
 Invariant: these languages hold the empty text and every prefix of their texts (at whole characters, if strict).
 Strict automata hold well-formed UTF-8 only, and accept between characters only. The others hold any bytes, accept in
 every state, and count a character where its first byte is read.
@@ -23,16 +24,18 @@ from .regex import parse, terminal_dfa, tree_dfa
 from .runs import Draft, Row, merge_runs, overlay
 from .tree import ANYTHING, Chars, Choice, Concat, Look, Repeat, Tree, exact_prefix, exact_text
 
-__all__ = ["Region", "any_text", "exclude_dfa", "parse_region", "terminal_dfa", "until_dfa"]
+__all__ = ["Region", "any_text", "exclude_dfa", "parse_region", "terminal_dfa", "unlike_dfa", "until_dfa"]
 
 
 class Region(NamedTuple):
-    """What ends a text region. The tuples run in parallel, one entry an alternative."""
+    """What ends a text region, and what it does not begin with. The tuples of what ends it run in parallel, one entry
+    an alternative."""
 
     terminators: tuple[Tree, ...]
     literals: tuple[bytes | None, ...]  # the exact text of a terminator that is plain text
     prefixes: tuple[bytes, ...]  # the text with which every match of a terminator begins, as far as it is plain
     least: int  # characters that the terminal holds at least: 1 for `+`, 0 for `*`
+    unlike: Tree | None = None  # no text begins with a match of it
 
 
 @lru_cache(maxsize=512)
@@ -40,7 +43,9 @@ def parse_region(pattern: str, flags: str = "") -> Region | None:
     """The region that a terminal spells; None if it is no region."""
     if "(?!" not in pattern:
         return None
-    tree = parse(pattern, dialect="python", flags=flags)
+    tree, unlike = parse(pattern, dialect="python", flags=flags), None
+    if isinstance(tree, Concat) and len(tree.items) == 2 and isinstance(tree.items[0], Look) and tree.items[0].negative:
+        unlike, tree = tree.items[0].item, tree.items[1]
     if not (isinstance(tree, Repeat) and tree.low <= 1 and tree.high is None and isinstance(tree.item, Concat)):
         return None
     items = tree.item.items
@@ -54,6 +59,7 @@ def parse_region(pattern: str, flags: str = "") -> Region | None:
         tuple(None if text is None else text.encode() for text in texts),
         tuple(exact_prefix(item).encode() for item in terminators),
         tree.low,
+        unlike,
     )
 
 
@@ -134,6 +140,23 @@ def _filled(moves: dict[int, int]) -> Row:
     if low < 256:
         runs.append((low, 255, 1))
     return merge_runs(runs)
+
+
+@kept
+def unlike_dfa(beginning: Tree, limits: Limits = DEFAULT_LIMITS) -> Dfa:
+    """The byte strings that do not begin with a match of the tree."""
+    begun = tree_dfa(beginning, limits=limits)
+    free = len(begun.runs)  # from here on anything goes
+    rows: list[Row] = []
+    for runs in begun.runs:
+        row, low = [], 0
+        for first, last, target in runs:
+            row += [(low, first - 1, free)] if low < first else []
+            row.append((first, last, 0 if begun.accept[target] else target))
+            low = last + 1
+        rows.append(merge_runs([*row, (low, 255, free)] if low < 256 else row))
+    flags = [0] + [1] * free
+    return from_draft(Draft([(), *rows[1:], ((0, 255, free),)], flags, flags, begun.start or free))
 
 
 def until_dfa(terminators: Iterable[Tree], *, strict: bool, limits: Limits = DEFAULT_LIMITS) -> Dfa:

@@ -95,7 +95,9 @@ def _check_patterns(grammar: Grammar) -> None:
                 hint = error.hint or "docs/grammars.md says which patterns there are"
                 what = f"terminal {terminal.name}: {error.construct}, at position {error.position} of its pattern"
                 raise _fault(grammar, terminal, what, hint) from error
-            if region is not None and b"" in region.literals:
+            if region is None:
+                continue
+            if b"" in region.literals or (region.unlike is not None and tree_dfa(region.unlike).matches(b"")):
                 raise _fault(
                     grammar, terminal, f"terminal {terminal.name}: no text fits, since the empty text ends it",
                     "write what ends the text after (?!",
@@ -302,8 +304,9 @@ def _check_reached(grammar: Grammar) -> None:
 
 
 def _check_calls(grammar: Grammar) -> None:
+    generated = canonical_rules(grammar)
     for rule in grammar.rules.values():
-        if rule.role != "tool_call":
+        if rule.role != "tool_call" or rule.name not in generated:
             continue
         below, todo = set(), [rule.name]
         while todo:
@@ -330,8 +333,17 @@ def _check_answer(grammar: Grammar) -> None:
             grammar, rule, f"the rule of answers is to list rules of values, but it is: {rule}",
             "%import .json.value -> answer_value, and the line: //@ answer answer_value",
         )
-    if not content_terminals(grammar):
+    terminals = content_terminals(grammar)
+    if not terminals:
         raise _fault(grammar, rule, "answers need a text region under a rule content", "content: TEXT")
+    for name in terminals:
+        pattern = grammar.terminals[name].pattern
+        region = parse_region(*pattern) if pattern is not None else None
+        if region is not None and region.unlike is not None:
+            raise _fault(
+                grammar, grammar.terminals[name], f"an answer may begin as terminal {name} must not",
+                "leave out what stands in front of the region, or the line answer",
+            )
 
 
 def ambiguity(grammar: Grammar) -> str | None:

@@ -21,7 +21,7 @@ from typing import Any
 from ..automaton.bound import same
 from ..automaton.capture import recorder
 from ..automaton.choice import alt
-from ..automaton.dfa import Dfa, difference
+from ..automaton.dfa import Dfa, difference, intersect
 from ..automaton.dfa import literal as literal_dfa
 from ..automaton.dfa import literals as literals_dfa
 from ..automaton.ending import at_end, closed
@@ -38,7 +38,7 @@ from ..automaton.expression import (
     text,
 )
 from ..automaton.recursion import Definitions, reference
-from ..automaton.regions import Region, exclude_dfa, parse_region, terminal_dfa, until_dfa
+from ..automaton.regions import Region, exclude_dfa, parse_region, terminal_dfa, unlike_dfa, until_dfa
 from ..automaton.spelt import astray, spelt
 from ..automaton.tags import COMMIT, LEVEL, close_tag, open_tag
 from ..errors import GrammarError
@@ -63,7 +63,7 @@ from .rules import (
     Use,
 )
 
-__all__ = ["Compiler", "Holes", "Reading"]
+__all__ = ["Compiler", "Holes", "Reading", "names_in", "without_empty"]
 
 Holes = Mapping[str, Expr]  # rule name or role -> what stands there
 _NO_HOLES: Holes = {}
@@ -109,7 +109,7 @@ class Compiler:
         """
         rule = self.grammar.rules[name]
         if rule.role is not None and rule.role in holes:
-            return holes[rule.role]
+            return holes[rule.role] if self._reads(rule) else NOTHING
         if name in holes:
             return holes[name]
         if name == COMMIT_RULE:
@@ -151,7 +151,7 @@ class Compiler:
     def _recorded(self, rule: Rule) -> Expr:
         """A rule whose text is wanted again: one terminal, which is recorded."""
         branch = rule.choice.branches[0]
-        role = branch.role or rule.role
+        role = rule.role
         if len(rule.choice.branches) == 1 and isinstance(branch.node, Use):
             terminal = self.grammar.terminals.get(branch.node.name)
             if terminal is not None and terminal.pattern is not None:
@@ -159,7 +159,7 @@ class Compiler:
                 if self.grammar.reserved:  # words that stand in the place of a name and are none
                     names = difference(names, literals_dfa(word.encode() for word in self.grammar.reserved))
                 body = recorder(names, rule.name)
-                return self.tags(role, body) if role in ROLES else body
+                return self.tags(role, body) if role is not None else body
         raise GrammarError(
             f"_same{{{rule.name}}} needs a rule that is one terminal, but it is: {rule}", file=self.grammar.file,
             source=self.grammar.source, line=rule.place.line, column=rule.place.column,
@@ -251,7 +251,7 @@ class Compiler:
     def _condition(self, node: Condition) -> Expr:
         """A piece that reads only what the tools declare: a tool's name, or a key of the tool that was read so."""
         rule = self.grammar.rules.get(node.name)  # a terminal has none, and no role
-        role = "" if rule is None else rule.role or rule.choice.branches[0].role
+        role = None if rule is None else rule.role
         if role in ("tool_name", "silent"):  # a name in a header is not shown
             if not self.conditions:  # no tools were given: any name counts as declared
                 return self.rule(node.name)
@@ -312,7 +312,9 @@ class Compiler:
         body = self.tags(role, body) if role else body
         if region is None or self.reading is Reading.MASK:
             return body
-        return seq(body, alt((EMPTY, *map(self._astray, self._leaking(region, role)))))
+        stray = alt(map(self._astray, self._leaking(region, role)))
+        body = seq(body, alt((EMPTY, stray)))
+        return alt((body, stray)) if nonempty and role is not None else body
 
     def _leaking(self, region: Region, role: str | None) -> list[bytes]:
         """What ends a text and must not leak into it in part where nothing goes on with it: it is read, whole, and then
@@ -341,6 +343,10 @@ class Compiler:
 
     def region(self, region: Region) -> tuple[Dfa, int]:
         """The byte automaton of a text region, and the markers that may stand in it, as bits."""
+        dfa, symbols = self._up_to_its_end(region)
+        return dfa if region.unlike is None else intersect(dfa, unlike_dfa(region.unlike)), symbols
+
+    def _up_to_its_end(self, region: Region) -> tuple[Dfa, int]:
         if self.reading is Reading.MASK:
             return self.mask_text([*region.prefixes]), 0
         symbols, needles, trees = self.alphabet.symbols, [], []

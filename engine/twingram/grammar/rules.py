@@ -147,12 +147,23 @@ Node: TypeAlias = "Literal | Use | Group | Choice | Loop | Same | Condition"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`role` is the last part of the (perhaps imported) name; `space` the file it came from, "" for the main one."""
+    """`role` is the last part of the (perhaps imported) name, or the alias of all its alternatives; `space` the file it
+    came from, "" for the main one."""
 
     name: str
     choice: Choice
     priority: int = 0
     place: Place = field(default=Place(), compare=False)
+    alias: str | None = None
+
+    @classmethod
+    def of(cls, name: str, choice: Choice, priority: int, place: Place) -> Rule:
+        """A rule whose alternatives all stand for one role is a rule of that role."""
+        roles = {branch.role for branch in choice.branches}
+        alias = next(iter(roles))
+        if len(roles) > 1 or alias not in ROLES or name.rpartition("__")[2] in ROLES:
+            return cls(name, choice, priority, place)
+        return cls(name, Choice(tuple(Branch(branch.node) for branch in choice.branches)), priority, place, alias)
 
     @property
     def space(self) -> str:
@@ -161,7 +172,7 @@ class Rule:
     @property
     def role(self) -> str | None:
         last = self.name.rpartition("__")[2]
-        return last if last in ROLES else None
+        return last if last in ROLES else self.alias
 
     @property
     def parsed_only(self) -> bool:
@@ -173,7 +184,8 @@ class Rule:
         return self.priority < -1
 
     def __str__(self) -> str:
-        return f"{self.name}: {' | '.join(map(str, self.choice.branches))}"
+        alias = "" if self.alias is None else f" -> {self.alias}"
+        return f"{self.name}: {' | '.join(f'{branch}{alias}' for branch in self.choice.branches)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def _load(source: str, file: str) -> Grammar:
     for name, params, tree, options in read.rule_defs:
         if params:
             continue  # templates are wrappers, expanded where they are used
-        rules[str(name)] = Rule(str(name), _choice(tree), options.priority or 0, _first_place(tree))
+        rules[str(name)] = Rule.of(str(name), _choice(tree), options.priority or 0, _first_place(tree))
     terminals = {str(name): _terminal(str(name), tree) for name, (tree, _) in read.term_defs}
     grammar = _assemble(file, source, rules, terminals, _imported_directives(used, file))
     _check_names(grammar)

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..automaton.dfa import Dfa, intersect
+from ..automaton.dfa import Dfa, intersect, literal, union
 from ..automaton.expression import Expr, seq
-from ..automaton.regions import parse_region, terminal_dfa
+from ..automaton.regions import parse_region, terminal_dfa, unlike_dfa
 from ..errors import GrammarError
 from .canonical import canonical, value_roles
-from .compile import Compiler, names_in
+from .compile import Compiler, names_in, without_empty
 from .holes import cut, hole
-from .rules import Group, Loop, Node, Rule, Use
+from .rules import Choice, Group, Loop, Node, Rule, Use
 
 __all__ = ["ArrayShape", "ObjectShape", "Spelling", "StringShape", "cut"]
 
@@ -153,16 +153,18 @@ class Spelling:
         except ValueError as error:
             raise self._error(rule, str(error), 'string: "\\"" [TEXT] "\\""') from error
         table = compiler.escapes(terminal)
-        return StringShape(before, after, self._body(terminal, table), table)
+        body = without_empty(self._body(terminal, table))
+        if node is not None and _may_lack(node, terminal):
+            body = union(body, literal(b""))
+        return StringShape(before, after, body, table)
 
     def _body(self, terminal: str, table: str) -> Dfa:
         pattern = self.compiler.grammar.terminals[terminal].pattern
         region = parse_region(*pattern) if pattern else None
         if region is not None:
-            return self.compiler.mask_text([*region.prefixes, *self._ends])
-        if table != "raw":
-            return self.compiler.mask_text(list(self._ends), table)
-        return intersect(self.compiler.mask_text(list(self._ends)), terminal_dfa(*self._pattern(terminal)))
+            body = self.compiler.mask_text([*region.prefixes, *self._ends])
+            return body if region.unlike is None else intersect(body, unlike_dfa(region.unlike))
+        return intersect(self.compiler.mask_text(list(self._ends), table), terminal_dfa(*self._pattern(terminal)))
 
     def _closers(self) -> tuple[bytes, ...]:
         """What ends a raw string of this spelling."""
@@ -247,6 +249,20 @@ class Spelling:
 
 
 _VALUE_HINT = "?value: object | array | string | number | true | false | null"
+
+
+def _may_lack(node: Node, terminal: str) -> bool:
+    """Whether a terminal that stands in a node may be left out."""
+    match node:
+        case Use(name=name):
+            return name != terminal
+        case Group(parts=parts):
+            return all(_may_lack(part, terminal) for part in parts)
+        case Choice(branches=branches):
+            return any(_may_lack(branch.node, terminal) for branch in branches)
+        case Loop(node=inner, low=low):
+            return low == 0 or _may_lack(inner, terminal)
+    return True
 
 
 def _list_of(node: Node) -> tuple[str, Node] | None:

@@ -155,7 +155,7 @@ class _Walk:
         if rule.parsed_only:
             return {}
         if rule.role == "tool_call":
-            return self._calls(rule, count, inside)
+            return self._call(count, self.compiler.rule(rule.name, _PLACES), inside)
         if rule.role in _COUNTED:
             return self._counted_role(rule.role, count, self.compiler.rule(name, self._holes(inside, rule.role)))
         return self._branches(rule.choice.branches, count, inside)
@@ -164,6 +164,8 @@ class _Walk:
         return _union([self._branch(branch, count, inside) for branch in branches])
 
     def _branch(self, branch: Branch, count: Count, inside: bool) -> Ways:
+        if branch.role == "tool_call":
+            return self._call(count, self.compiler.node(Choice((branch,)), _PLACES), inside)
         if branch.role in _COUNTED:
             made = self.compiler.node(Choice((branch,)), self._holes(inside, branch.role))
             return self._counted_role(branch.role or "", count, made)
@@ -181,7 +183,7 @@ class _Walk:
         rule = self.rules.get(name)
         if rule is None:
             return False
-        return rule.role == "tool_name" or any(branch.role == "silent" for branch in rule.choice.branches)
+        return rule.role in ("tool_name", "silent")
 
     def _holes(self, inside: bool, role: str | None = None) -> Holes:
         holes = _PLACES if inside else {}
@@ -200,10 +202,9 @@ class _Walk:
             return False
         return most is None or most > count[0]
 
-    def _calls(self, rule: Rule, count: Count, inside: bool) -> Ways:
+    def _call(self, count: Count, body: Expr, inside: bool) -> Ways:
         if not self._may_call(count):
             return {}
-        body = self.compiler.rule(rule.name, _PLACES)
         return _one((1, *count[1:]), body if inside else self._each_tool(body))
 
     def _counted_role(self, role: str, count: Count, body: Expr) -> Ways:

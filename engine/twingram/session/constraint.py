@@ -26,7 +26,7 @@ from ..caches import charge, watch
 from ..errors import GrammarError, RequestError, SchemaError, VocabularyError
 from ..grammar.alphabet import Alphabet
 from ..grammar.answer import AnswerPlace
-from ..grammar.canonical import value_roles
+from ..grammar.canonical import canonical_rules, value_roles
 from ..grammar.compile import Compiler, Holes, Reading, names_in
 from ..grammar.rules import Grammar
 from ..grammar.spelling import ObjectShape, Spelling
@@ -72,7 +72,8 @@ class MaskFormat:
     def _arguments(self) -> tuple[Spelling, ObjectShape]:
         """How arguments are spelt: the object rule that stands in the rule of a call."""
         rules = self.grammar.rules
-        call = next((rule for rule in rules.values() if rule.role == "tool_call"), None)
+        generated = canonical_rules(self.grammar)
+        call = next((rule for rule in rules.values() if rule.role == "tool_call" and rule.name in generated), None)
         names = [] if call is None else [u.name for b in call.choice.branches for u in names_in(b.node)]
         for name in names:
             found = self._object_below(name)
@@ -95,7 +96,7 @@ class MaskFormat:
     def _value_rule(self, object_rule: str) -> str:
         rules = self.grammar.rules
         below = [u.name for b in rules[object_rule].choice.branches for u in names_in(b.node) if u.name in rules]
-        members = [rules[name] for name in below if rules[name].role == "member"]
+        members = [rules[name] for name in below if rules[name].role == "member" and not rules[name].parsed_only]
         names = [u.name for member in members for b in member.choice.branches for u in names_in(b.node)]
         found = next((name for name in names if value_roles(name, self.grammar)), None)
         if found is None:
@@ -109,7 +110,8 @@ class MaskFormat:
 
     def _name_terminal(self) -> str:
         rules = self.grammar.rules
-        rule = next(rule for rule in rules.values() if rule.role == "tool_name")
+        generated = canonical_rules(self.grammar)
+        rule = next(rule for rule in rules.values() if rule.role == "tool_name" and rule.name in generated)
         return next(u.name for b in rule.choice.branches for u in names_in(b.node) if u.name in self.grammar.terminals)
 
     def holes(self, name: str, arguments: Expr) -> Holes:
