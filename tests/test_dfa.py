@@ -19,7 +19,7 @@ from twingram.automaton.dfa import NEVER, Dfa, concat, difference, from_draft, i
 from twingram.automaton.kept import kept, known
 from twingram.automaton.lengths import WordLengths
 from twingram.automaton.regex import parse, pattern_dfa, terminal_dfa
-from twingram.automaton.regions import any_text, exclude_dfa, parse_region, until_dfa
+from twingram.automaton.regions import any_text, exclude_dfa, parse_region, unlike_dfa, until_dfa
 from twingram.automaton.runs import Draft, merge_runs, row_of
 from twingram.errors import LimitExceeded
 from twingram.limits import Limits
@@ -290,10 +290,49 @@ def test_region_idiom() -> None:
     assert (region.literals, region.prefixes, region.least) == ((None,), (b"</p>",), 1)
     region = parse_region(r"((?!<\|\"\|>|<b>|a+b|x(?:yz|yw)).)*", "s")
     assert region is not None
-    assert region.literals == (b'<|"|>', b"<b>", None, None)
-    assert region.prefixes == (b'<|"|>', b"<b>", b"a", b"xy")
-    assert (region.least, len(region.terminators)) == (0, 4)
+    assert region.literals == (b'<|"|>', b"<b>", None, b"xyz", b"xyw")
+    assert region.prefixes == (b'<|"|>', b"<b>", b"a", b"xyz", b"xyw")
+    assert (region.least, len(region.terminators), region.unlike) == (0, 5, None)
     assert parse_region("(?s:(?:(?!a).)+)") == parse_region("((?!a).)+", "s")
+
+
+@pytest.mark.parametrize(
+    ("end", "prefixes", "whole"),
+    [
+        ("<\\/?a>", {b"<a>", b"</a>"}, True),
+        ("<(?:a|b)[12]?>", {b"<a>", b"<a1>", b"<a2>", b"<b>", b"<b1>", b"<b2>"}, True),
+        ("\\n{0,2}<a>", {b"<a>", b"\n<a>", b"\n\n<a>"}, True),
+        ("<\\/?a>\\s*b", {b"<a>", b"</a>"}, False),
+        ("[a-z]<a>\\s", {bytes((letter,)) + b"<a>" for letter in range(0x61, 0x7B)}, False),
+        ("[a-z]+<a>", {b""}, False),
+    ],
+)
+def test_what_ends_a_region_is_written_out(end: str, prefixes: set[bytes], whole: bool) -> None:
+    region = parse_region(rf"((?!{end}).)+", "s")
+    assert region is not None
+    assert set(region.prefixes) == prefixes
+    assert set(region.literals) == (prefixes if whole else {None})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "not_"),
+    [
+        (r"(?!\[)((?!<e>).)+", ["a", "a[", "<", "a<f"], ["[", "[a", "a<e>", "", "<e>"]),
+        (r"(?!ab|c)((?!<e>).)*", ["", "a", "b", "aab"], ["ab", "abc", "c"]),
+        (r"(?!\s*<t>)((?!<e>).)+", [" ", " <t", "a<t>"], ["<t>", "  <t>", "\n<t>x"]),
+    ],
+)
+def test_what_a_region_does_not_begin_with(pattern: str, fits: list[str], not_: list[str]) -> None:
+    region = parse_region(pattern, "s")
+    assert region is not None
+    assert region.unlike is not None
+    dfa = intersect(until_dfa(region.terminators, strict=False), unlike_dfa(region.unlike))
+    for text in fits:
+        assert dfa.matches(text.encode()), text
+        assert re.compile(pattern, re.DOTALL).fullmatch(text), text
+    for text in not_:
+        assert not dfa.matches(text.encode()) or not text, text
+        assert not re.compile(pattern, re.DOTALL).fullmatch(text), text
 
 
 @pytest.mark.parametrize("pattern", ["[^{}]+", "((?!a).)+", "((?=a).)+", "(?!a).+", "((?!a).){3,}", "((?!a)b)+", "a"])

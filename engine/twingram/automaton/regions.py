@@ -17,14 +17,31 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..limits import DEFAULT_LIMITS, Limits
-from .charset import ANY
+from .charset import ANY, contains
 from .dfa import Dfa, check_states, from_draft, intersect, union
 from .kept import kept
 from .regex import parse, terminal_dfa, tree_dfa
 from .runs import Draft, Row, merge_runs, overlay
-from .tree import ANYTHING, Chars, Choice, Concat, Look, Repeat, Tree, exact_prefix, exact_text
+from .tree import (
+    ANYTHING,
+    Chars,
+    Choice,
+    Concat,
+    Look,
+    Repeat,
+    Tree,
+    concat,
+    exact_prefix,
+    exact_text,
+    plain,
+    plain_texts,
+)
 
-__all__ = ["Region", "any_text", "exclude_dfa", "parse_region", "terminal_dfa", "unlike_dfa", "until_dfa"]
+__all__ = [
+    "Region", "any_text", "exclude_dfa", "is_nearly_region", "parse_region", "terminal_dfa", "unlike_dfa", "until_dfa",
+]  # fmt: skip
+
+_FEW = 32  # texts that a terminator is written out as
 
 
 class Region(NamedTuple):
@@ -52,15 +69,49 @@ def parse_region(pattern: str, flags: str = "") -> Region | None:
     if len(items) != 2 or items[1] != Chars(ANY) or not isinstance(items[0], Look) or not items[0].negative:
         return None
     body = items[0].item
-    terminators = body.items if isinstance(body, Choice) else (body,)
+    terminators = [item for end in (body.items if isinstance(body, Choice) else (body,)) for item in _unfolded(end)]
     texts = [exact_text(item) for item in terminators]
     return Region(
-        terminators,
+        tuple(terminators),
         tuple(None if text is None else text.encode() for text in texts),
         tuple(exact_prefix(item).encode() for item in terminators),
         tree.low,
         unlike,
     )
+
+
+def _unfolded(end: Tree) -> list[Tree]:
+    """What ends a region, an alternative for each text that it begins with, as far as they are a few."""
+    items = end.items if isinstance(end, Concat) else (end,)
+    for size in range(len(items), 0, -1):
+        texts = plain_texts(Concat(items[:size]), _FEW)
+        if texts is not None:
+            return [concat([plain(text), *items[size:]]) for text in texts]
+    return [end]
+
+
+@lru_cache(maxsize=512)
+def is_nearly_region(pattern: str, flags: str = "") -> bool:
+    """Whether a pattern that is no region was likely meant as one: the idiom without its flag, or with more around."""
+    return "(?!" in pattern and parse_region(pattern, flags) is None and _holds_idiom(
+        parse(pattern, dialect="python", flags=flags)
+    )
+
+
+def _holds_idiom(tree: Tree) -> bool:
+    if isinstance(tree, Repeat) and tree.high is None and isinstance(tree.item, Concat) and len(tree.item.items) > 1:
+        first, last = tree.item.items[0], tree.item.items[-1]
+        if isinstance(first, Look) and first.negative and _is_dot(last):
+            return True
+    inner = tree.items if isinstance(tree, (Concat, Choice)) else (tree.item,) if isinstance(tree, Repeat) else ()
+    return any(map(_holds_idiom, inner))
+
+
+def _is_dot(tree: Tree) -> bool:
+    """A character of any kind, but for line breaks perhaps."""
+    if isinstance(tree, Choice):
+        return any(map(_is_dot, tree.items))
+    return isinstance(tree, Chars) and all(contains(tree.chars, code) for code in range(0x20, 0x7F))
 
 
 @lru_cache(maxsize=8)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .charset import ANY, CharSet
+from .charset import ANY, CharSet, single
 
 __all__ = [
     "ANYTHING",
@@ -23,6 +23,8 @@ __all__ = [
     "concat",
     "exact_prefix",
     "exact_text",
+    "plain",
+    "plain_texts",
     "searching",
 ]  # fmt: skip
 
@@ -106,6 +108,39 @@ def _anchored(tree: Tree, side: int, kind: str) -> bool:
     if isinstance(tree, Choice):
         return all(_anchored(item, side, kind) for item in tree.items)
     return isinstance(tree, Anchor) and tree.kind == kind
+
+
+def plain(text: str) -> Tree:
+    """The tree of one text."""
+    return concat([Chars(single(ord(char))) for char in text])
+
+
+def plain_texts(tree: Tree, most: int) -> list[str] | None:
+    """All texts of the tree, in no order; None if they are more than `most`, or depend on what stands around them."""
+    found: list[str] | None = None
+    if isinstance(tree, Chars) and sum(high - low + 1 for low, high in tree.chars) <= most:
+        found = [chr(code) for low, high in tree.chars for code in range(low, high + 1)]
+    elif isinstance(tree, Concat):
+        found = _in_a_row([plain_texts(item, most) for item in tree.items], most)
+    elif isinstance(tree, Choice):
+        ways = [plain_texts(item, most) for item in tree.items]
+        found = None if None in ways else [text for way in ways for text in way or ()]
+    elif isinstance(tree, Repeat) and tree.high is not None and tree.high <= most:
+        once, found = plain_texts(tree.item, most), []
+        for count in range(tree.low, tree.high + 1):
+            more = _in_a_row([once] * count, most)
+            found = None if found is None or more is None else found + more
+    found = None if found is None else list(dict.fromkeys(found))
+    return found if found is not None and len(found) <= most else None
+
+
+def _in_a_row(parts: list[list[str] | None], most: int) -> list[str] | None:
+    found = [""]
+    for part in parts:
+        if part is None or len(part) * len(found) > most:
+            return None
+        found = [one + other for one in found for other in part]
+    return found
 
 
 def exact_text(tree: Tree) -> str | None:

@@ -7,7 +7,7 @@ In: a `Grammar`. Out: nothing, or a `GrammarError` with the place and a way to m
 * a rule that can begin with itself (the automaton would unfold it without end), or leads back to itself where calls
   and thoughts are counted or a tool is put in,
 * a rule that no start reaches (most often a misspelt name),
-* a call without a name or arguments,
+* a call that could be read and never be written, see `calls`,
 * a rule of answers that spells no values,
 * a text that two canonical readings give different output for, found by a bounded search and shown.
 
@@ -16,7 +16,6 @@ Cost: graph walks over the rules; the search stops after `_STATES` states, about
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterator
 
@@ -24,14 +23,16 @@ from ..automaton import expression
 from ..automaton.dfa import difference
 from ..automaton.machine import Machine, State
 from ..automaton.regex import RegexError, tree_dfa
-from ..automaton.regions import exclude_dfa, parse_region, terminal_dfa
+from ..automaton.regions import exclude_dfa, is_nearly_region, parse_region, terminal_dfa
 from ..errors import GrammarError
 from ..limits import DEFAULT_LIMITS
 from .alphabet import Alphabet
 from .answer import content_terminals
+from .calls import check_calls
 from .canonical import canonical, canonical_rules, value_roles
 from .compile import Reading, names_in
 from .reading import parser_machine
+from .regions import region_warnings
 from .rules import Choice, Grammar, Group, Literal, Loop, Node, Rule, Terminal, Use
 
 __all__ = ["ambiguity", "check", "check_ambiguity", "check_rules", "explore", "steps_of"]
@@ -56,7 +57,7 @@ def check_rules(grammar: Grammar) -> None:
     _check_markers(grammar)
     _check_recursion(grammar)
     _check_turns(grammar)
-    _check_calls(grammar)
+    check_calls(grammar)
     _check_answer(grammar)
     _check_reached(grammar)
 
@@ -65,21 +66,12 @@ def check_ambiguity(grammar: Grammar) -> None:
     """The check that runs the automaton."""
     witness = ambiguity(grammar)
     if witness is not None:
+        warnings = region_warnings(grammar)
+        hint = "give one alternative a negative priority, or let a terminal exclude what begins the other"
         raise GrammarError(
             f"two canonical readings of one text give different output: {witness!r}", file=grammar.file,
-            hint="give one alternative a negative priority, or let a terminal exclude what begins the other",
+            hint=f"{hint}; {warnings[0]}" if warnings else hint,
         )
-
-
-def _fault(grammar: Grammar, rule: Rule | Terminal, message: str, hint: str) -> GrammarError:
-    own = not rule.space
-    line, column = rule.place.line, rule.place.column
-    if line is None and own:  # a rule of names alone: the reader of the notation gives no places
-        begin = re.search(rf"^[?!]*{re.escape(rule.name)}\b", grammar.source, re.MULTILINE)
-        line, column = (grammar.source.count("\n", 0, begin.start()) + 1, 1) if begin else (None, None)
-    return GrammarError(
-        message, file=grammar.file, source=grammar.source if own else None, line=line, column=column, hint=hint
-    )
 
 
 def _check_patterns(grammar: Grammar) -> None:
@@ -94,12 +86,17 @@ def _check_patterns(grammar: Grammar) -> None:
             except RegexError as error:
                 hint = error.hint or "docs/grammars.md says which patterns there are"
                 what = f"terminal {terminal.name}: {error.construct}, at position {error.position} of its pattern"
-                raise _fault(grammar, terminal, what, hint) from error
+                raise grammar.fault(terminal, what, hint) from error
+            if region is None and is_nearly_region(pattern, flags):
+                raise grammar.fault(
+                    terminal, f"terminal {terminal.name} is nearly a text region, and would be read as a mere pattern",
+                    f"{terminal.name}: /((?!END|END).)+/s, the flag s included; it may stand behind one (?!BEGINNING)",
+                )
             if region is None:
                 continue
             if b"" in region.literals or (region.unlike is not None and tree_dfa(region.unlike).matches(b"")):
-                raise _fault(
-                    grammar, terminal, f"terminal {terminal.name}: no text fits, since the empty text ends it",
+                raise grammar.fault(
+                    terminal, f"terminal {terminal.name}: no text fits, since the empty text ends it",
                     "write what ends the text after (?!",
                 )
 
@@ -111,8 +108,8 @@ def _check_empty_terminals(grammar: Grammar) -> None:
     for terminal in grammar.terminals.values():
         if terminal.name in used and _reads_nothing(terminal):
             name = terminal.name
-            raise _fault(
-                grammar, terminal, f"terminal {name} can be the empty text",
+            raise grammar.fault(
+                terminal, f"terminal {name} can be the empty text",
                 f"let it read one character or more, and write [{name}] where it may be left out",
             )
 
@@ -125,8 +122,8 @@ def _check_generated_regions(grammar: Grammar) -> None:
     for terminal in grammar.terminals.values():
         region = parse_region(*terminal.pattern) if terminal.pattern and terminal.name in used else None
         if region is not None and b"" in region.prefixes:
-            raise _fault(
-                grammar, terminal, f"terminal {terminal.name}: what ends it does not begin with a fixed text",
+            raise grammar.fault(
+                terminal, f"terminal {terminal.name}: what ends it does not begin with a fixed text",
                 "begin each alternative after (?! with plain letters, or write one /pattern/ of the text itself",
             )
 
@@ -139,8 +136,8 @@ def _check_markers(grammar: Grammar) -> None:
         region = parse_region(*terminal.pattern) if terminal.pattern is not None else None
         for tree, exact in () if region is None else zip(region.terminators, region.literals, strict=True):
             if exact not in markers and difference(tree_dfa(tree), without).start:
-                raise _fault(
-                    grammar, terminal, f"terminal {terminal.name}: an end that holds a marker and more",
+                raise grammar.fault(
+                    terminal, f"terminal {terminal.name}: an end that holds a marker and more",
                     "a marker may be one token: write it alone after (?!, and what stands around it in the rule",
                 )
     for recover in grammar.recovers:
@@ -172,8 +169,8 @@ def _check_recursion(grammar: Grammar) -> None:
         while todo:
             at = todo.pop()
             if at == name:
-                raise _fault(
-                    grammar, grammar.rules[name], f"rule {name!r} can begin with itself",
+                raise grammar.fault(
+                    grammar.rules[name], f"rule {name!r} can begin with itself",
                     "write a repetition (x* or x (\",\" x)*) instead of left recursion",
                 )
             if at not in seen:
@@ -188,8 +185,8 @@ def _check_turns(grammar: Grammar) -> None:
         found = _circle(names, ends, grammar)
         if found is not None:
             where = "in the rules of a turn" if ends is _COUNTED else "in a call, outside its arguments"
-            raise _fault(
-                grammar, found, f"rule {found.name!r} leads back to itself {where}",
+            raise grammar.fault(
+                found, f"rule {found.name!r} leads back to itself {where}",
                 "write a repetition (x* or x (\",\" x)*) instead",
             )
 
@@ -297,30 +294,10 @@ def _check_reached(grammar: Grammar) -> None:
             todo += [use.name for use in names_in(branch.node)]
     for name, rule in grammar.rules.items():
         if name not in reached and not rule.space:
-            raise _fault(
-                grammar, rule, f"no start rule leads to rule {name!r}",
+            raise grammar.fault(
+                rule, f"no start rule leads to rule {name!r}",
                 "use it somewhere, or take it out; is its name spelt alike in both places?",
             )
-
-
-def _check_calls(grammar: Grammar) -> None:
-    generated = canonical_rules(grammar)
-    for rule in grammar.rules.values():
-        if rule.role != "tool_call" or rule.name not in generated:
-            continue
-        below, todo = set(), [rule.name]
-        while todo:
-            name = todo.pop()
-            if name in below or name not in grammar.rules:
-                continue
-            below.add(name)
-            todo += [use.name for branch in grammar.rules[name].choice.branches for use in names_in(branch.node)]
-        roles = {grammar.rules[name].role for name in below}
-        for wanted in ("tool_name", "object"):
-            if wanted not in roles:
-                raise _fault(
-                    grammar, rule, f"a tool_call holds no {wanted}", "see docs/grammars.md for the roles of a call"
-                )
 
 
 def _check_answer(grammar: Grammar) -> None:
@@ -329,19 +306,19 @@ def _check_answer(grammar: Grammar) -> None:
         return
     rule = grammar.rules[grammar.answer]
     if not value_roles(grammar.answer, grammar):
-        raise _fault(
-            grammar, rule, f"the rule of answers is to list rules of values, but it is: {rule}",
+        raise grammar.fault(
+            rule, f"the rule of answers is to list rules of values, but it is: {rule}",
             "%import .json.value -> answer_value, and the line: //@ answer answer_value",
         )
     terminals = content_terminals(grammar)
     if not terminals:
-        raise _fault(grammar, rule, "answers need a text region under a rule content", "content: TEXT")
+        raise grammar.fault(rule, "answers need a text region under a rule content", "content: TEXT")
     for name in terminals:
         pattern = grammar.terminals[name].pattern
         region = parse_region(*pattern) if pattern is not None else None
         if region is not None and region.unlike is not None:
-            raise _fault(
-                grammar, grammar.terminals[name], f"an answer may begin as terminal {name} must not",
+            raise grammar.fault(
+                grammar.terminals[name], f"an answer may begin as terminal {name} must not",
                 "leave out what stands in front of the region, or the line answer",
             )
 

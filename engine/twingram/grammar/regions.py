@@ -6,6 +6,8 @@ In: a `Grammar`. Out: warnings, as text.
   one region and the rest at the start of the other, so that it ends neither. A loop of regions is the usual case.
 * A literal behind a region that does not end it (canonical rules only): the region can swallow what closes it.
 * A region of content or reasoning that a stop marker does not end: in text, everything after the stop is read as well.
+* A pattern in a rule of content or reasoning that is no region (canonical rules only): it does not yield to what may
+  follow it, or is markup beside the text.
 
 What can begin and what can end each node is found as for a position automaton, so every two neighbours of the whole
 grammar are seen, whatever rules lie between them. Recovery is left out: it begins behind a sync point.
@@ -21,7 +23,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..automaton.regions import Region, parse_region
-from .rules import ROLES, TEXT_ROLES, Branch, Choice, Grammar, Group, Literal, Loop, Node, Use
+from .canonical import canonical, canonical_rules
+from .compile import names_in
+from .rules import ROLES, TEXT_ROLES, Branch, Choice, Grammar, Group, Literal, Loop, Node, Rule, Use
 
 __all__ = ["region_warnings"]
 
@@ -128,7 +132,7 @@ class _Survey:
 def region_warnings(grammar: Grammar) -> list[str]:
     """One line for each mistake, the place of the region first."""
     whole, canonical = _Survey(grammar, lenient=True), _Survey(grammar, lenient=False)
-    found = [*_in_a_row(whole), *_not_ended(canonical), *_past_the_stop(grammar, whole)]
+    found = [*_in_a_row(whole), *_not_ended(canonical), *_past_the_stop(grammar, whole), *_mere_patterns(grammar)]
     return list(dict.fromkeys(found))
 
 
@@ -159,6 +163,33 @@ def _past_the_stop(grammar: Grammar, survey: _Survey) -> Iterator[str]:
         for stop in (*grammar.stops, *grammar.stops_after_call):
             if not _ends(survey.regions[one.name], stop):
                 yield f"{one.name} ({one.role}) is not ended by the stop marker {stop!r}, so it goes on behind it"
+
+
+def _mere_patterns(grammar: Grammar) -> Iterator[str]:
+    for name in sorted(canonical_rules(grammar)):
+        rule = grammar.rules[name]
+        if rule.role not in TEXT_ROLES:
+            continue
+        terminals = {found: grammar.terminals[found].pattern for found in _terminals_below(rule, grammar, ())}
+        patterns = {found: pattern for found, pattern in terminals.items() if pattern is not None}
+        regions = [found for found, pattern in patterns.items() if parse_region(*pattern) is not None]
+        for found in sorted(patterns.keys() - {*regions}):
+            if regions:
+                yield f"{found} ({rule.role}) is markup beside the text of {regions[0]}: what it reads is not shown"
+            else:
+                yield f"{found} ({rule.role}) is a pattern and no text region: it does not yield to what may follow"
+
+
+def _terminals_below(rule: Rule, grammar: Grammar, above: tuple[str, ...]) -> Iterator[str]:
+    """The terminals in a rule and in the rules without a role that it names."""
+    for branch in rule.choice.branches:
+        node = canonical(branch.node, grammar)
+        for use in names_in(node) if node is not None else ():
+            inner = grammar.rules.get(use.name)
+            if use.name in grammar.terminals:
+                yield use.name
+            elif inner is not None and inner.role is None and inner.name not in above:
+                yield from _terminals_below(inner, grammar, (*above, inner.name))
 
 
 def _ends(region: Region, text: str) -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ..errors import GrammarError
+
 __all__ = [
     "CLOSED_RULES",
     "COMMIT_RULE",
@@ -257,6 +259,16 @@ class Grammar:
         """The texts that stand in rules between quotes, cut at the markers in them."""
         texts = {text for rule in self.rules.values() for text in literals_in(rule.choice)}
         return frozenset(piece for text in texts for piece in self.pieces(text))
+
+    def fault(self, rule: Rule | Terminal, message: str, hint: str) -> GrammarError:
+        """The error that shows where a rule stands."""
+        line, column = rule.place.line, rule.place.column
+        if rule.space:
+            return GrammarError(message, file=self.file, line=line, column=column, hint=hint)
+        if line is None:  # a rule of names alone: the reader of the notation gives no places
+            begin = re.search(rf"^[?!]*{re.escape(rule.name)}\b", self.source, re.MULTILINE)
+            line, column = (self.source.count("\n", 0, begin.start()) + 1, 1) if begin else (None, None)
+        return GrammarError(message, file=self.file, source=self.source, line=line, column=column, hint=hint)
 
     def pieces(self, text: str) -> tuple[str, ...]:
         """A text cut at the markers in it, as a tokenizer cuts it: of several that begin at one place the longest."""

@@ -121,11 +121,7 @@ class Spelling:
         return frozenset(names - {"true", "false"})
 
     def _error(self, rule: Rule, message: str, hint: str) -> GrammarError:
-        grammar = self.compiler.grammar
-        return GrammarError(
-            f"{message}, but {rule.name!r} is: {rule}", file=grammar.file, source=grammar.source,
-            line=rule.place.line, column=rule.place.column, hint=hint,
-        )
+        return self.compiler.grammar.fault(rule, f"{message}, but {rule.name!r} is: {rule}", hint)
 
     def wrap(self, body: Expr) -> Expr:
         """A typed value with the tags that it has when read as raw text."""

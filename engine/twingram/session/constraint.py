@@ -23,13 +23,12 @@ from ..automaton.expression import INFINITE, NOTHING, Expr, literal
 from ..automaton.machine import Machine, State, Transition
 from ..automaton.regions import terminal_dfa
 from ..caches import charge, watch
-from ..errors import GrammarError, RequestError, SchemaError, VocabularyError
+from ..errors import RequestError, SchemaError, VocabularyError
 from ..grammar.alphabet import Alphabet
 from ..grammar.answer import AnswerPlace
-from ..grammar.canonical import canonical_rules, value_roles
-from ..grammar.compile import Compiler, Holes, Reading, names_in
+from ..grammar.calls import arguments_of, name_terminal
+from ..grammar.compile import Compiler, Holes, Reading
 from ..grammar.rules import Grammar
-from ..grammar.spelling import ObjectShape, Spelling
 from ..grammar.turn import TurnPolicy, compile_turn
 from ..limits import Limits
 from ..schema.compiler import SchemaOptions, compile_arguments, compile_value
@@ -63,56 +62,13 @@ class MaskFormat:
         self._schemas: OrderedDict[tuple[str, SchemaOptions], CompiledSchema] = OrderedDict()
         self._held = 0  # characters of their texts
         watch(self)
-        value, self.arguments = self._arguments()
-        self.values = value
-        self._name = self._name_terminal()
+        found = arguments_of(self.compiler)
+        if found is None:
+            raise RequestError(f"format {grammar.name!r} has no rule tool_call with arguments: calls cannot be forced")
+        self.values, self.arguments = found
+        self._name = name_terminal(grammar)
         pattern = grammar.terminals[self._name].pattern
         self._names = None if pattern is None else terminal_dfa(*pattern)
-
-    def _arguments(self) -> tuple[Spelling, ObjectShape]:
-        """How arguments are spelt: the object rule that stands in the rule of a call."""
-        rules = self.grammar.rules
-        generated = canonical_rules(self.grammar)
-        call = next((rule for rule in rules.values() if rule.role == "tool_call" and rule.name in generated), None)
-        names = [] if call is None else [u.name for b in call.choice.branches for u in names_in(b.node)]
-        for name in names:
-            found = self._object_below(name)
-            if found is not None:
-                spelling = Spelling(self.compiler, self._value_rule(found))
-                return spelling, Spelling.plain(self.compiler, self._value_rule(found)).object_of(found)
-        raise RequestError(f"format {self.grammar.name!r} has no rule tool_call with arguments: calls cannot be forced")
-
-    def _object_below(self, name: str) -> str | None:
-        rule = self.grammar.rules.get(name)
-        if rule is None or rule.parsed_only:
-            return None
-        if rule.role == "object":
-            return name
-        if rule.role in ("arguments", None):  # a rule without a role is as good as what it stands for
-            below = [u.name for b in rule.choice.branches for u in names_in(b.node)]
-            return next((found for found in map(self._object_below, below) if found), None)
-        return None
-
-    def _value_rule(self, object_rule: str) -> str:
-        rules = self.grammar.rules
-        below = [u.name for b in rules[object_rule].choice.branches for u in names_in(b.node) if u.name in rules]
-        members = [rules[name] for name in below if rules[name].role == "member" and not rules[name].parsed_only]
-        names = [u.name for member in members for b in member.choice.branches for u in names_in(b.node)]
-        found = next((name for name in names if value_roles(name, self.grammar)), None)
-        if found is None:
-            grammar, rule = self.grammar, (members or [rules[object_rule]])[0]
-            raise GrammarError(
-                f"no member with a value stands in the arguments of a call: {rule}", file=grammar.file,
-                source=grammar.source, line=rule.place.line, column=rule.place.column,
-                hint='object: "{" [member ("," member)*] "}", and member: key ":" value',
-            )
-        return found
-
-    def _name_terminal(self) -> str:
-        rules = self.grammar.rules
-        generated = canonical_rules(self.grammar)
-        rule = next(rule for rule in rules.values() if rule.role == "tool_name" and rule.name in generated)
-        return next(u.name for b in rule.choice.branches for u in names_in(b.node) if u.name in self.grammar.terminals)
 
     def holes(self, name: str, arguments: Expr) -> Holes:
         """What makes the format's call rules those of one tool."""
