@@ -200,6 +200,37 @@ def test_an_error_names_its_place() -> None:
     assert "allow fewer characters" in str(caught.value)
 
 
+CHAINS = {
+    "characters": {"type": "string", "maxLength": 3000},
+    "characters of a pattern": {"type": "string", "pattern": "^(ab|ba|c)*$", "maxLength": 3000},
+    "items": {"type": "array", "items": {"type": "integer"}, "contains": {"const": 7}, "maxItems": 3000},
+    "members": {"type": "object", "maxProperties": 3000, "additionalProperties": {"type": "integer"}},
+}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CHAINS if kind != "characters"])
+def test_no_chain_is_too_long_for_an_engine(kind: str) -> None:
+    """Where rules refer to each other in a row by the thousand, llguidance does not fail: its stack overflows."""
+    schema = {"type": "object", "properties": {"x": CHAINS[kind]}}
+    tools = [tool("f", schema), tool("other", SCHEMAS["none"])]
+    made = constraint("gemma4", tools, "required", tg.Vocabulary.embedded())
+    with pytest.raises(tg.ExportError) as caught:
+        made.export("llguidance")
+    assert caught.value.place == "f > x"
+    assert "allow fewer" in str(caught.value)
+    made.export("xgrammar")
+
+
+@pytest.mark.parametrize("kind", CHAINS)
+def test_chains_that_are_exported_are_run(kind: str) -> None:
+    """Near the greatest depth."""
+    runner = engine("llguidance", "gemma4")
+    schema = {"type": "object", "properties": {"x": {key: 900 if value == 3000 else value
+                                                     for key, value in CHAINS[kind].items()}}}  # fmt: skip
+    made = constraint("gemma4", [tool("f", schema)], "required", tg.Vocabulary.embedded())
+    compare(made, runner, Random(kind), 1, most=20)
+
+
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
     file = tmp_path / "tools.json"
     file.write_text(json.dumps([tool("f", SCHEMAS["scalars"])]), encoding="utf-8")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..automaton.expression import INFINITE
 from ..errors import RequestError
 from ..session.constraint import Constraint
 from .ebnf import ebnf
@@ -29,6 +30,7 @@ def _gbnf(grammar: Grammar) -> str:
     return ebnf(grammar, "<[{}]>".format, most_times=_LONGEST_REPETITION)
 
 
+_DEEPEST = {"llguidance": 1000}  # rules that refer to each other in a row; beyond 2,000 to 4,000 its stack overflows
 _WRITERS: dict[str, Callable[[Grammar], str]] = {"xgrammar": _ebnf, "gbnf": _gbnf, "llguidance": lark}
 NOTATIONS = tuple(_WRITERS)
 
@@ -44,4 +46,4 @@ def exported(constraint: Constraint, to: str) -> str:
         return None if symbol == alphabet.end else constraint.binding.ids(symbol)
 
     (start,) = constraint.machine.start.threads
-    return _WRITERS[to](lowered(start, tokens))
+    return _WRITERS[to](lowered(start, tokens, deepest=_DEEPEST.get(to, INFINITE)))

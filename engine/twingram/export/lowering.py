@@ -48,9 +48,12 @@ class Grammar:
     rules: dict[str, Term]
 
 
-def lowered(start: Expr, tokens: Callable[[int], Sequence[int] | None], *, most: int = _MOST) -> Grammar:
-    """The grammar of an expression. `tokens`: the ids that a marker's symbol stands for; None: it is the engine's."""
-    lowering = _Lowering(tokens, most)
+def lowered(
+    start: Expr, tokens: Callable[[int], Sequence[int] | None], *, most: int = _MOST, deepest: int = INFINITE
+) -> Grammar:
+    """The grammar of an expression. `tokens`: the ids that a marker's symbol stands for; None: it is the engine's.
+    `deepest`: how many rules may refer to each other in a row, at the least."""
+    lowering = _Lowering(tokens, most, deepest)
     first = lowering.name(start)
     lowering.run()
     return _tidy(first.name, lowering.rules)
@@ -59,11 +62,12 @@ def lowered(start: Expr, tokens: Callable[[int], Sequence[int] | None], *, most:
 class _Lowering:
     """One export."""
 
-    def __init__(self, tokens: Callable[[int], Sequence[int] | None], most: int) -> None:
-        self.tokens, self.most = tokens, most
+    def __init__(self, tokens: Callable[[int], Sequence[int] | None], most: int, deepest: int) -> None:
+        self.tokens, self.most, self.deepest = tokens, most, deepest
         self.rules: dict[str, Term] = {}
         self._names: dict[object, Name] = {}  # expression or other origin -> its rule
         self._todo: list[tuple[Name, Expr, int, str]] = []  # what is lowered, from which item, under which literal
+        self._depths: list[int] = []  # of these, by the shortest way from the start
         self._here, self._label = -1, ""
         self._counts: Counts = {}
         self._count = 0
@@ -102,6 +106,12 @@ class _Lowering:
         if found is None:
             found = self._names[expr] = self._new()
             self._todo.append((found, expr, self._here, self._label))
+            self._depths.append(self._depths[self._here] + 1 if self._here >= 0 else 1)
+            if self._depths[-1] > self.deepest:
+                raise ExportError(
+                    f"more than {self.deepest} rules that refer to each other in a row",
+                    "allow fewer items or members where they are counted; or use the masks, which have no such limit",
+                )
         return found
 
     # -- expressions ---------------------------------------------------------------------------------------------------
@@ -151,7 +161,9 @@ class _Lowering:
             clear = difference(expr.dfa, read_as(expr.kinds)) if isinstance(expr, NotJson) else expr.dfa
             return regular(clear, 0, INFINITE, self._rule_of, most=self.most)
         if isinstance(expr, Counted):
-            return regular(expr.dfa, expr.low, expr.high, self._rule_of, most=self.most, known=self._counts)
+            return regular(
+                expr.dfa, expr.low, expr.high, self._rule_of, most=self.most, deepest=self.deepest, known=self._counts
+            )
         if isinstance(expr, (Later, Meet)):
             return self.term(expr.made())
         if isinstance(expr, Reference):

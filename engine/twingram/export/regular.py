@@ -40,13 +40,16 @@ _START, _END = 0, -1
 Arcs: TypeAlias = "dict[int, dict[int, Term]]"  # state -> state -> what is read on the way
 
 
-def regular(dfa: Dfa, low: int, high: int, rules: Rules, *, most: int, known: Counts | None = None) -> Term:
-    """The texts of `dfa` with `low` to `high` characters. `known`: counted rules made so far, which are shared."""
+def regular(
+    dfa: Dfa, low: int, high: int, rules: Rules, *, most: int, deepest: int = INFINITE, known: Counts | None = None
+) -> Term:
+    """The texts of `dfa` with `low` to `high` characters. `known`: counted rules made so far, which are shared.
+    `deepest`: how many of them may refer to each other in a row."""
     if not dfa.start:
         return NONE
     if low <= 0 and high >= INFINITE:
         return _term(_reduced(dfa), rules)
-    return _counted(dfa, low, high, rules, most, {} if known is None else known)
+    return _counted(dfa, low, high, rules, most, deepest, {} if known is None else known)
 
 
 def _open(dfa: Dfa) -> Arcs:
@@ -133,7 +136,7 @@ class _Graph:
 # -- counts ------------------------------------------------------------------------------------------------------------
 
 
-def _counted(dfa: Dfa, low: int, high: int, rules: Rules, most: int, known: Counts) -> Term:
+def _counted(dfa: Dfa, low: int, high: int, rules: Rules, most: int, deepest: int, known: Counts) -> Term:
     """Bounds: what lies between two states that complete a character counts as one."""
     boundary = dfa.boundary
     graph = _Graph(_open(dfa))
@@ -144,7 +147,7 @@ def _counted(dfa: Dfa, low: int, high: int, rules: Rules, most: int, known: Coun
     if left or any(not boundary[to] for state in arcs if state != _START for to in arcs[state]):
         raise ExportError("the characters of a text cannot be counted", "it has escapes of its own")
     ends = {state for state, after in graph.arcs.items() if _END in after}
-    return _Count(dfa, arcs, ends, rules, most, known).term(start, low, high)
+    return _Count(dfa, arcs, ends, rules, most, deepest, known).term(start, low, high)
 
 
 class _Count:
@@ -152,9 +155,11 @@ class _Count:
     bounds. These are the start and as many as it takes that each cycle meets one; what lies between two of them are
     words of known lengths, each set of which is a rule of its own."""
 
-    def __init__(self, dfa: Dfa, arcs: Arcs, ends: set[int], rules: Rules, most: int, known: Counts) -> None:
+    def __init__(
+        self, dfa: Dfa, arcs: Arcs, ends: set[int], rules: Rules, most: int, deepest: int, known: Counts
+    ) -> None:
         self.dfa, self.arcs, self.ends = dfa, arcs, ends
-        self.rules, self.most, self.known = rules, most, known
+        self.rules, self.most, self.deepest, self.known = rules, most, deepest, known
         self.stations: set[int] = set()
         self.ways: dict[int, list[tuple[int, int]]] = {}  # station -> lengths and ends of the words from there
         self.todo: list[tuple[int, int, int, Callable[[Term], None]]] = []
@@ -167,7 +172,7 @@ class _Count:
         if len(between) > _BETWEEN or self._words_of(between) > len(between) * count:
             self.stations = everywhere  # a word is one character then
         self.ways = {each: _ways(self.arcs, each, self.stations, self.ends) for each in self.stations}
-        if len(self.stations) * count > self.most and not self._is_loop(state):
+        if (len(self.stations) * count > self.most or count > self.deepest) and not self._is_loop(state):
             raise ExportError(
                 f"a text of a pattern and {low} to {high} characters, which takes a rule for each",
                 "allow fewer characters, or use the masks, which have no such limit",
