@@ -246,26 +246,41 @@ def _text(data: bytes) -> Term:
 # -- tidying -----------------------------------------------------------------------------------------------------------
 
 
+class _Names:
+    """The names in the bodies of rules, each body looked through once. Bodies are kept, so that no other is taken for
+    one that is gone."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Term, list[str]]] = {}
+
+    def __call__(self, term: Term) -> list[str]:
+        found = self._known.get(id(term))
+        if found is None:
+            names = list(dict.fromkeys(each.name for each in walk(term) if isinstance(each, Name)))
+            found = self._known[id(term)] = (term, names)
+        return found[1]
+
+
 def _tidy(start: str, rules: dict[str, Term]) -> Grammar:
     """The same language in fewer rules."""
+    names_in = _Names()
+    rules = _productive(rules, names_in)
     while True:
         before = len(rules)
-        rules = _productive(rules)
         if start not in rules:
             raise ExportError("nothing can be generated")
         names = _renamed(start, rules)
         start = names.get(start, start)
-        rules = {name: _with(term, names) for name, term in rules.items() if name not in names}
-        rules = _inlined(start, rules)
+        rules = {
+            name: _with(term, names) if any(each in names for each in names_in(term)) else term
+            for name, term in rules.items() if name not in names
+        }  # fmt: skip
+        rules = _inlined(start, rules, names_in)
         if len(rules) == before:
             break
-    order = _order(start, rules)
+    order = _order(start, rules, names_in)
     numbered = {name: f"r{at}" for at, name in enumerate(order)}
     return Grammar("r0", {numbered[name]: _renaming(rules[name], numbered) for name in order})
-
-
-def _names_in(term: Term) -> list[str]:
-    return [each.name for each in walk(term) if isinstance(each, Name)]
 
 
 def _mapped(term: Term, of: Callable[[Name], Term]) -> Term:
@@ -290,12 +305,12 @@ def _with(term: Term, names: dict[str, str]) -> Term:
 _renaming = _with
 
 
-def _productive(rules: dict[str, Term]) -> dict[str, Term]:
+def _productive(rules: dict[str, Term], names_in: _Names) -> dict[str, Term]:
     """The rules that derive some text, and of these only what does."""
     good: set[str] = set()
     users: dict[str, list[str]] = {}
     for name, term in rules.items():
-        for used in _names_in(term):
+        for used in names_in(term):
             users.setdefault(used, []).append(name)
     todo = list(rules)
     while todo:
@@ -339,25 +354,26 @@ def _renamed(start: str, rules: dict[str, Term]) -> dict[str, str]:
 _SMALL = 3  # parts of a rule that is written out where it is used
 
 
-def _inlined(start: str, rules: dict[str, Term]) -> dict[str, Term]:
+def _inlined(start: str, rules: dict[str, Term], names_in: _Names) -> dict[str, Term]:
     """Small rules that use no other are written out where they stand, and rules that are used once."""
     small = {
         name: term for name, term in rules.items()
-        if name != start and not _names_in(term) and sum(1 for _ in walk(term)) <= _SMALL
+        if name != start and not names_in(term) and sum(1 for _ in walk(term)) <= _SMALL
     }  # fmt: skip
     if not small:
         return rules
     return {
-        name: _mapped(term, lambda n: small.get(n.name, n)) for name, term in rules.items() if name not in small
-    }
+        name: _mapped(term, lambda n: small.get(n.name, n)) if any(each in small for each in names_in(term)) else term
+        for name, term in rules.items() if name not in small
+    }  # fmt: skip
 
 
-def _order(start: str, rules: dict[str, Term]) -> list[str]:
+def _order(start: str, rules: dict[str, Term], names_in: _Names) -> list[str]:
     """The rules that are reached, in the order in which they are met."""
     order = {start: None}
     todo = [start]
     for name in todo:
-        for used in _names_in(rules[name]):
+        for used in names_in(rules[name]):
             if used not in order:
                 order[used] = None
                 todo.append(used)

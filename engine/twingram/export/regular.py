@@ -172,7 +172,7 @@ class _Count:
         if len(between) > _BETWEEN or self._words_of(between) > len(between) * count:
             self.stations = everywhere  # a word is one character then
         self.ways = {each: _ways(self.arcs, each, self.stations, self.ends) for each in self.stations}
-        if (len(self.stations) * count > self.most or count > self.deepest) and not self._is_loop(state):
+        if (len(self.stations) * count > self.most or count > self.deepest + 1) and not self._is_loop(state):
             raise ExportError(
                 f"a text of a pattern and {low} to {high} characters, which takes a rule for each",
                 "allow fewer characters, or use the masks, which have no such limit",
