@@ -16,6 +16,8 @@ from typing import Any
 import lark
 import pytest
 
+import twingram
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 # Before a block, `<!-- needs: package, package -->` runs it where these can be imported; `<!-- run: server -->` gives
@@ -140,6 +142,15 @@ def test_the_code_map_is_complete() -> None:
     engine = ROOT / "engine" / "twingram"
     present = {path.relative_to(engine).as_posix() for path in engine.rglob("*.py") if path.name != "__init__.py"}
     assert listed == present
+
+
+def test_the_site_has_every_page_and_every_public_name() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1].split("\nplugins:")[0]
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert set(re.findall(r": ([\w/]+\.md)$", nav, re.MULTILINE)) == pages
+    api = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    named = re.findall(r"^::: twingram\.(\w+)$|`twingram\.(\w+)`", api, re.MULTILINE)
+    assert {name for pair in named for name in pair if name} == {*twingram.__all__} - {"__version__"}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
