@@ -19,6 +19,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from .expression import EMPTY, NOTHING, Expr, Head, Leaf, Literal, Seq, literal, seq
+from .hoist import opened
 from .interning import intern
 from .spelt import Spelt, spelt
 
@@ -67,7 +68,7 @@ def alt(items: Iterable[Expr]) -> Expr:
         return NOTHING
     if len(flat) == 1:
         return next(iter(flat))
-    grouped = _factored(list(flat))
+    grouped = _factored([opened(item) for item in flat])  # what begins alike is found in what is put together
     if len(grouped) == 1:
         return grouped[0]
     found: Expr = intern(Alt, tuple(grouped))

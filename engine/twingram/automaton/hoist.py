@@ -1,8 +1,9 @@
 """What stands first: tags that fire at once, and expressions that are put together only there.
 
 In: an expression. Out: its first tags, and what is left of it when they have fired (`hoist`).
-Invariants: what is left begins with no tag and with nothing that is put off. A `PutOff` may stand for what is made of a
-dozen others: beside a long spine each of these costs a microsecond, and most such places are looked at and not taken.
+Invariants: what is left begins with no tag and with nothing that is put off, and nor does an alternative of a choice. A
+`PutOff` may stand for what is made of a dozen others: before a long spine each of these costs a microsecond, and most
+such places are looked at and not taken.
 Cost: one step for each tag.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from .expression import EMPTY, Expr, Head, Mark, Seq
 from .tags import LEVEL, Tag
 
-__all__ = ["PutOff", "hoist"]
+__all__ = ["PutOff", "hoist", "opened"]
 
 
 class PutOff(Expr):
@@ -51,14 +52,21 @@ class PutOff(Expr):
         return self.made().heads()
 
 
+def opened(expr: Expr) -> Expr:
+    """The expression, and what comes first in it put together."""
+    while True:
+        head = expr.head if isinstance(expr, Seq) else expr
+        if not isinstance(head, PutOff):
+            return expr
+        expr = head.before(expr.tail if isinstance(expr, Seq) else EMPTY)
+
+
 def hoist(expr: Expr) -> tuple[tuple[Tag, ...], Expr]:
     """Split off the tags that stand first in any case: they fire at once."""
     tags: list[Tag] = []
     while True:
+        expr = opened(expr)
         head = expr.head if isinstance(expr, Seq) else expr
-        if isinstance(head, PutOff):
-            expr = head.before(expr.tail if isinstance(expr, Seq) else EMPTY)
-            continue
         if not isinstance(head, Mark):
             return tuple(tags), expr
         if head.tag is not LEVEL:
