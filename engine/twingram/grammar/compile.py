@@ -236,7 +236,7 @@ class Compiler:
             case Same(name=name):
                 return same(name)
             case Condition():
-                return self._condition(node)
+                return self._condition(node, holes)
             case Loop(node=Use(name=name), low=0, high=1) if name in self.grammar.terminals and name in holes:
                 return self._hole(name, holes, text_role)  # what fills the hole decides whether it may be empty
             case Loop(node=Use(name=name), low=0, high=1) if self._is_region(name):
@@ -248,13 +248,13 @@ class Compiler:
                 return repeat(body, low, INFINITE if high is None else high)
         raise AssertionError(node)
 
-    def _condition(self, node: Condition) -> Expr:
+    def _condition(self, node: Condition, holes: Holes) -> Expr:
         """A piece that reads only what the tools declare: a tool's name, or a key of the tool that was read so."""
         rule = self.grammar.rules.get(node.name)  # a terminal has none, and no role
         role = None if rule is None else rule.role
         if role in ("tool_name", "silent"):  # a name in a header is not shown
             if not self.conditions:  # no tools were given: any name counts as declared
-                return self.rule(node.name)
+                return self.rule(node.name, holes)
             return self.tags(role, declared_tool(node.name))
         if role == "key":
             return self.tags(role, declared_key(of_text=node.of_text))
@@ -379,6 +379,8 @@ def names_in(node: Node) -> list[Use]:
     match node:
         case Use():
             return [node]
+        case Condition(name=name, place=place):
+            return [Use(name, place)]
         case Group(parts=parts):
             return [use for part in parts for use in names_in(part)]
         case Choice(branches=branches):
