@@ -11,22 +11,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..automaton.machine import Machine
-from ..automaton.tags import TagKind
+from ..automaton.machine import Machine, State
+from ..automaton.tags import Tag, TagKind
 from ..grammar.alphabet import Alphabet
 from ..grammar.canonical import canonical_rules
 from ..grammar.check import explore, steps_of
 from ..grammar.compile import Reading
 from ..grammar.reading import parser_machine
 from ..grammar.regions import region_warnings
-from ..grammar.rules import COMMIT_RULE, ROLES, Grammar, Rule
+from ..grammar.rules import COMMIT_RULE, ROLES, TEXT_ROLES, Grammar, Rule
 from ..limits import DEFAULT_LIMITS
-from ..session.track import ROOT, collect, extend
+from ..session.track import ROOT, Node, collect, common, extend, first_after
 
 __all__ = ["Ambiguity", "GrammarReport", "Search", "report_lines", "report_on"]
 
 _READINGS = (Reading.STRICT, Reading.LENIENT)
 _STATES = 1000  # states that a search looks at
+_GOES_ON = b"xxxx"  # text that ends nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Ambiguity:
-    """A text that may end in more than one canonical reading: each with its tags written into the text."""
+    """A text that has more than one reading: each with its tags written into the text."""
 
     text: str
     readings: tuple[str, ...]
@@ -59,6 +60,7 @@ class GrammarReport:
     on_request: tuple[str, ...]
     searches: tuple[Search, ...]
     ambiguity: Ambiguity | None
+    held: Ambiguity | None
     warnings: tuple[str, ...]
 
 
@@ -74,6 +76,7 @@ def report_on(grammar: Grammar) -> GrammarReport:
         on_request=tuple(requested),
         searches=tuple(_searches(grammar, [*_READINGS, *([Reading.SALVAGE] if requested else [])])),
         ambiguity=_ambiguity(grammar),
+        held=_held(grammar),
         warnings=tuple(region_warnings(grammar)),
     )
 
@@ -108,12 +111,39 @@ def _ambiguity(grammar: Grammar) -> Ambiguity | None:
         for state, text in explore(machine, steps_of(grammar), _STATES):
             if sum(ending is not None for ending in state.ends) > 1:
                 shown = text.decode("utf-8", "backslashreplace")
-                return Ambiguity(shown, tuple(dict.fromkeys(_tagged(machine, text))))
+                state, nodes = _read(machine, text)
+                ways = [(node, end) for node, end in zip(nodes, state.ends, strict=True) if end is not None]
+                return Ambiguity(shown, tuple(dict.fromkeys(_tagged(text, node, end) for node, end in ways)))
     return None
 
 
-def _tagged(machine: Machine, text: bytes) -> Iterator[str]:
-    """For each reading that may end here, the text with its roles in brackets."""
+def _held(grammar: Grammar) -> Ambiguity | None:
+    """A text that nothing is given of however it goes on: it is being read in several ways, none of which can fail."""
+    for start in grammar.starts:
+        machine = _machine(grammar, start.rule, Reading.LENIENT)
+        for state, text in explore(machine, steps_of(grammar), _STATES):
+            more = text + _GOES_ON
+            if len(state.threads) < 2 or state.run(_GOES_ON) is None:
+                continue
+            after, nodes = _read(machine, more)
+            step = after.step(_GOES_ON[-1])
+            stays = step is not None and step.state is after and step.moves is None and len(after.threads) > 1
+            if stays and first_after(nodes, common(nodes)) is not None and _is_text(nodes[0]):
+                shown = more.decode("utf-8", "backslashreplace")
+                return Ambiguity(shown, tuple(dict.fromkeys(_tagged(more, node, ()) for node in nodes)))
+    return None
+
+
+def _is_text(node: Node) -> bool:
+    """Whether a reading is inside a text that is given as it comes."""
+    tags = [tag for tag, _ in collect(node, ROOT) if tag.kind in (TagKind.OPEN, TagKind.CLOSE)]
+    if not tags or tags[-1].kind is not TagKind.OPEN:
+        return False
+    return tags[-1].role in TEXT_ROLES or (len(tags) > 1 and tags[-2].role == "string")
+
+
+def _read(machine: Machine, text: bytes) -> tuple[State, tuple[Node, ...]]:
+    """The state after a text, and for each reading what it has fired."""
     state, nodes = machine.start, (ROOT,) * len(machine.start.threads)
     for position, byte in enumerate(text):
         step = state.step(byte)
@@ -121,19 +151,21 @@ def _tagged(machine: Machine, text: bytes) -> Iterator[str]:
         if step.moves is not None:
             nodes = extend(nodes, step.moves, position)
         state = step.state
-    for node, ending in zip(nodes, state.ends, strict=True):
-        if ending is None:
-            continue
-        out, done = [], 0
-        for tag, position in [*collect(node, ROOT), *((tag, len(text)) for tag in ending)]:
-            out.append(text[done:position].decode("utf-8", "backslashreplace"))
-            done = position
-            if tag.kind is TagKind.OPEN:
-                out.append(f"⟨{tag.role}:")
-            elif tag.kind is TagKind.CLOSE:
-                out.append("⟩")
-        out.append(text[done:].decode("utf-8", "backslashreplace"))
-        yield "".join(out)
+    return state, nodes
+
+
+def _tagged(text: bytes, node: Node, ending: Iterable[Tag]) -> str:
+    """The text with the roles of a reading in brackets."""
+    out, done = [], 0
+    for tag, position in [*collect(node, ROOT), *((tag, len(text)) for tag in ending)]:
+        out.append(text[done:position].decode("utf-8", "backslashreplace"))
+        done = position
+        if tag.kind is TagKind.OPEN:
+            out.append(f"⟨{tag.role}:")
+        elif tag.kind is TagKind.CLOSE:
+            out.append("⟩")
+    out.append(text[done:].decode("utf-8", "backslashreplace"))
+    return "".join(out)
 
 
 def report_lines(report: GrammarReport) -> Iterator[str]:
@@ -175,6 +207,10 @@ def _findings(report: GrammarReport) -> Iterator[str]:
     else:
         yield f"ambiguity    {report.ambiguity.text!r} has canonical readings that differ:"
         for reading in report.ambiguity.readings:
+            yield f"               {reading!r}"
+    if report.held is not None:
+        yield f"held back    {report.held.text!r} and more is given only later, for it may be:"
+        for reading in report.held.readings:
             yield f"               {reading!r}"
     for warning in report.warnings:
         yield f"warning      {warning}"

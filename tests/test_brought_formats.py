@@ -1,0 +1,270 @@
+"""Formats that users bring: a file each, written with docs/grammars.md, and all promises hold.
+
+The files spell calls in five ways that share nothing with the formats that come with the package: JSON between tags, a
+section of numbered calls, Python, elements with raw values, and messages with headers. `letters` is the first without
+its markers: its tags are ordinary text.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import twingram as tg
+from twingram.cli import main
+from twingram.sampling import Sampler, spellings
+from twingram.session.deltas import merge
+
+from .oracle.generate import random_tools
+from .test_deviations import told
+from .walks import Walker, alternatives, call_ids, violations
+
+FOLDER = Path(__file__).parent / "formats"
+NAMES = ("tagged", "letters", "sections", "pythonic", "elements", "channels")
+FILES = tuple(name for name in NAMES if name != "letters")
+VOCABULARIES = ("markers", "letters", "bytes", "lacking")
+WALKS = 18
+LACKING = b"qZ~\x80\xf0"  # bytes for which a vocabulary has no token
+WORD = "qzq7x"
+
+
+# Formats and vocabularies
+
+
+@cache
+def loaded(name: str) -> tg.Format:
+    if name != "letters":
+        return tg.Format.from_file(FOLDER / f"{name}.lark")
+    lines = (FOLDER / "tagged.lark").read_text(encoding="utf-8").splitlines()
+    return tg.Format.from_text("\n".join(line for line in lines if not line.startswith("//@ marker")), "letters")
+
+
+@cache
+def vocabulary(name: str, kind: str) -> tg.Vocabulary:
+    """Some 300 tokens: bytes, and pieces of what stands in the grammar's quotes, so that they straddle everything."""
+    grammar = loaded(name).grammar
+    texts = sorted({*(text.encode() for text in grammar.literals()), *map(str.encode, grammar.markers)})
+    pieces = {text[at : at + size] for text in texts for at in range(len(text)) for size in (2, 3, 5, 9, 40)}
+    chosen = random.Random(name).sample(sorted(pieces), min(len(pieces), 160))
+    tokens = [bytes((byte,)) for byte in range(256) if kind != "lacking" or byte not in LACKING]
+    tokens = list(dict.fromkeys([*tokens, *(chosen if kind != "bytes" else ())]))
+    special = grammar.markers if kind in ("markers", "lacking") else (*grammar.stops, *grammar.stops_after_call)
+    named = {marker: len(tokens) + at for at, marker in enumerate(special)}
+    return tg.Vocabulary.from_tokens(tokens, named, allow_partial=kind == "lacking")
+
+
+# Walks
+
+
+@dataclass(frozen=True)
+class Walk:
+    tools: Sequence[Any]
+    choice: Any
+    tokens: tuple[int, ...]
+    text: str  # without the stop token
+    message: tg.Message
+
+
+@cache
+def walked(name: str, kind: str) -> tuple[Walk, ...]:
+    """Turns whose every token was taken from a mask, three to a request."""
+    rng = random.Random(f"{name} {kind}")
+    words, found = vocabulary(name, kind), list[Walk]()
+    walker = Walker(words, rng)
+    while len(found) < WALKS:
+        tools, choice, options = _request(name, rng)
+        try:
+            constraint = loaded(name).constraint(tools, choice, vocabulary=words, **options)
+        except tg.SchemaError:  # a tool whose schema nothing satisfies
+            continue
+        for _ in range(3):
+            session = constraint.session(call_id=call_ids())
+            tokens = walker.walk(session)
+            text = words.decode(tokens[:-1]).decode()
+            found.append(Walk(tools, choice, tuple(tokens), text, session.message))
+    return tuple(found)
+
+
+def _request(name: str, rng: random.Random) -> tuple[list[dict[str, Any]], Any, dict[str, Any]]:
+    tools = random_tools(rng, rng.choice((1, 1, 2, 3)), depth=rng.choice((1, 2)), odd_keys=False)
+    named = {"type": "function", "function": {"name": rng.choice(tools)["function"]["name"]}}
+    choice = rng.choice(("required", "required", named, named, "auto", "none"))
+    options: dict[str, Any] = {
+        "parallel_tool_calls": rng.random() < 0.6, "key_order": rng.choice(("any", "any", "declared", "sorted")),
+    }  # fmt: skip
+    if any(rule.role == "reasoning" for rule in loaded(name).grammar.rules.values()):
+        options["reasoning"] = rng.choice(("allow", "allow", "forbid", "require"))
+    return tools, choice, options
+
+
+Output = tuple[list[tg.Delta], tg.Message]
+
+
+def read(name: str, pieces: Iterable[Any], tools: Any, words: tg.Vocabulary | None = None, **options: Any) -> Output:
+    """Text, or tokens where there is a vocabulary."""
+    parser = loaded(name).parser(tools, words, call_id=call_ids(), **options)
+    feed = parser.feed if words is None else parser.feed_tokens
+    deltas = [delta for piece in pieces for delta in feed(piece)]
+    return merge([*deltas, *parser.finish()]), parser.message
+
+
+@pytest.mark.parametrize("kind", VOCABULARIES)
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_mask_allows_is_read_back(name: str, kind: str) -> None:
+    words, called = vocabulary(name, kind), 0
+    spelt = {words.token_bytes(token): token for token in range(len(words)) if not words.is_special(token)}
+    rng = random.Random(name)
+    for walk in walked(name, kind):
+        message = walk.message
+        assert not message.errors, walk.text
+        assert not message.incomplete_calls, walk.text
+        assert read(name, [walk.text], walk.tools)[1] == message, walk.text
+        assert read(name, [walk.tokens], walk.tools, words)[1] == message, walk.text
+        if kind in ("letters", "bytes"):  # everything but the stop is spelt with ordinary tokens: in any way
+            again = alternatives(walk.text.encode(), spelt, rng)
+            assert read(name, [[token] for token in again], walk.tools, words)[1] == message, walk.text
+        _valid(walk)
+        called += len(message.calls)
+    assert called >= WALKS // 6
+
+
+def _valid(walk: Walk) -> None:
+    calls = walk.message.calls
+    for call in calls:
+        (schema,) = (each["function"]["parameters"] for each in walk.tools if each["function"]["name"] == call.name)
+        assert not violations(schema, call.value), walk.text
+    if walk.choice == "none":
+        assert not calls
+    elif walk.choice != "auto":
+        assert calls
+        assert walk.message.content is None
+    if isinstance(walk.choice, dict):
+        assert {call.name for call in calls} == {walk.choice["function"]["name"]}
+
+
+TOOLS = [
+    {"type": "function", "function": {"name": "f", "parameters": {
+        "type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}, "c": {"type": "array"}},
+    }}},
+    {"type": "function", "function": {"name": "g", "parameters": {"type": "object", "properties": {}}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_commands_take_the_file(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, tools = str(FOLDER / f"{name}.lark"), tmp_path / "tools.json"
+    tools.write_text(json.dumps(TOOLS), encoding="utf-8")
+    asked = ["--format", file, "--tools", str(tools), "--tool-choice", "required"]
+    shown = {}
+    for command in (
+        ["check", file], ["sample", *asked, "-n", "3"], ["mask", *asked],
+        *(["export", *asked, "--to", notation] for notation in ("xgrammar", "llguidance", "gbnf")),
+    ):  # fmt: skip
+        assert main(command) == 0
+        shown[command[-1]] = capsys.readouterr()
+    report, samples, mask, *exported = (found.out for found in shown.values())
+    assert "ambiguity    none found" in report
+    assert "warnings     none" in report
+    assert "allowed" in mask
+    for line in samples.splitlines():
+        assert json.loads(line)["message"]["calls"]
+    assert all(text.count("\n") > 3 for text in exported)
+    assert not any(found.err for found in shown.values())  # the built-in vocabulary has the markers
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_built_in_vocabulary(name: str) -> None:
+    fmt, path = loaded(name), str(FOLDER / f"{name}.lark")
+    words = tg.Vocabulary.embedded(fmt.grammar.markers)
+    sampler = Sampler(words, 1, spellings(path))
+    for choice in ("required", "auto", "none", {"type": "function", "function": {"name": "f"}}):
+        constraint = fmt.constraint(TOOLS, choice, vocabulary=words)
+        for _ in range(3):
+            walk = sampler.walk(constraint.session(call_id=call_ids()))
+            assert walk.ended
+            assert not walk.message.errors
+            assert read(name, [walk.tokens], TOOLS, words)[1] == walk.message
+
+
+# Parsing
+
+
+def damaged(name: str, text: str, rng: random.Random) -> str:
+    """A turn with one to three wounds: something is cut out, doubled, or put in."""
+    grammar = loaded(name).grammar
+    for _ in range(rng.randint(1, 3)):
+        low = rng.randint(0, len(text))
+        high = min(len(text), low + rng.choice((1, 1, 2, 5, 20)))
+        kind = rng.random()
+        if kind < 0.4:
+            text = text[:low] + text[high:]
+        elif kind < 0.55:
+            text = text[:high] + text[low:]
+        else:
+            text = text[:low] + rng.choice([*sorted(grammar.literals()), *grammar.markers]) + text[low:]
+    return text
+
+
+def turns(name: str) -> Iterator[tuple[Walk, str, random.Random]]:
+    rng = random.Random(f"turns {name}")
+    for at in range(4):
+        for walk in walked(name, "markers"):
+            yield walk, walk.text if at == 0 else damaged(name, walk.text, rng), rng
+
+
+def pieces(whole: Any, rng: random.Random) -> Iterator[Any]:
+    at = 0
+    while at < len(whole):
+        size = rng.randint(0, 9)
+        yield whole[at : at + size]
+        at += size
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_chunks_do_not_matter(name: str) -> None:
+    words = vocabulary(name, "markers")
+    for walk, text, rng in turns(name):
+        whole = read(name, [text], walk.tools)
+        assert read(name, text, walk.tools) == whole, text
+        assert read(name, pieces(text, rng), walk.tools) == whole, text
+        tokens = words.encode(text)
+        whole = read(name, [tokens], walk.tools, words)
+        assert read(name, ([token] for token in tokens), walk.tools, words) == whole, text
+        assert read(name, pieces(tokens, rng), walk.tools, words) == whole, text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_lost_or_taken_back(name: str) -> None:
+    grammar = loaded(name).grammar
+    ends = re.compile("|".join(map(re.escape, (*grammar.stops, *grammar.stops_after_call))))
+    for walk, text, rng in turns(name):
+        at = rng.randint(0, len(text))
+        text = ends.sub("", text[:at]) + WORD + text[at:]
+        at = text.index(WORD)
+        deltas, message = read(name, [text], walk.tools)
+        assert any(WORD in _text(delta) for delta in deltas) or message.incomplete_calls, text
+        parser = loaded(name).parser(walk.tools, call_id=call_ids())
+        begun = merge(parser.feed(text[:at]))
+        for rest in (text[at:], "", walk.text[rng.randint(0, len(walk.text)) :]):
+            _begins(begun, read(name, [text[:at] + rest], walk.tools)[0], f"{text[:at]!r} then {rest!r}")
+
+
+def _begins(begun: list[tg.Delta], whole: list[tg.Delta], where: str) -> None:
+    assert begun[:-1] == whole[: max(len(begun) - 1, 0)], where
+    for last, final in zip(begun[-1:], whole[len(begun) - 1 :], strict=False):
+        assert type(last) is type(final), where
+        assert _text(final).startswith(_text(last)), where
+
+
+def _text(delta: tg.Delta) -> str:
+    if isinstance(delta, tg.CallStart):
+        return delta.name
+    return delta.json if isinstance(delta, tg.CallArguments) else getattr(delta, "text", "")
