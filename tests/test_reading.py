@@ -458,14 +458,18 @@ def test_without_tools_any_name_is_declared_and_no_key() -> None:
 
 
 CHOICES = {
-    '"<b" two | "<" one': 'content "bc"', '"<" one | "<b" two': 'content "bc"', '"<" ("b" two | _one)': 'reasoning "c"',
+    '"<b" two | "<" one': 'reasoning "c"', '"<" one | "<b" two': 'content "bc"',
+    '"<" ("b" two | _one)': 'reasoning "c"',
+    '"<bc" _none | "<" one | "<b" two': 'content "bc"', '"<bd" two | "<b" two | "<" one | "<a" one': 'reasoning "c"',
+    '"<b" two | "<" one | "<bc" _none': 'reasoning "c"', '"<x" one | "<" one | "<b" two': 'content "bc"',
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_the_order_of_literals_that_begin_alike(choice: str) -> None:
-    """As docs/grammars.md says: the shorter one first, so what is shared is written once."""
+    """Literals that begin alike are one trie, and keep the order of the file."""
     source = f"//@ format x 1\n//@ start turn\nturn: _either | call\n_either.-1: {choice}\n"
     source += "one: TEXT -> content\ntwo: TEXT -> reasoning\n" + "_one: one\n" * ("_one" in choice)
+    source += '_none: "z"\n' * ("_none" in choice)
     source += 'call: "@" tool_call\ntool_call: tool_name object\ntool_name: TEXT\nobject: "{}"\nTEXT: /[a-z]+/\n'
     assert told(tg.Format.from_text(source, "x.lark").parse("<bc")) == CHOICES[choice]

@@ -170,5 +170,7 @@ class _Replacement:
             if all(a is b for a, (_, b) in zip(tails, entries, strict=True)):
                 return part
             read = {word[part.depth :]: before + word[: part.depth] for word, before in part.table.read.items()}
-            return words([(word[part.depth :], tail) for (word, _), tail in zip(entries, tails, strict=True)], read)
+            made = [(word[part.depth :], tail) for (word, _), tail in zip(entries, tails, strict=True)]
+            ranks = part.table.ranks[part.low : part.high]
+            return words([made[at] for at in sorted(range(len(made)), key=ranks.__getitem__)] if ranks else made, read)
         return part
