@@ -19,12 +19,13 @@ from typing import Any
 import pytest
 
 import twingram as tg
+from twingram.automaton.regions import parse_region
 from twingram.cli import main
+from twingram.explain.grammar import report_on
 from twingram.sampling import Sampler, spellings
 from twingram.session.deltas import merge
 
 from .oracle.generate import random_tools
-from .test_deviations import told
 from .walks import Walker, alternatives, call_ids, violations
 
 FOLDER = Path(__file__).parent / "formats"
@@ -268,3 +269,111 @@ def _text(delta: tg.Delta) -> str:
     if isinstance(delta, tg.CallStart):
         return delta.name
     return delta.json if isinstance(delta, tg.CallArguments) else getattr(delta, "text", "")
+
+
+_CALL = '<tool_call>\n{"name": "f", "arguments": {"a": "x"}}\n</tool_call>'
+_NUMBERED = '<|call|>functions.f:0<|args|>{"b": 1}<|/call|>'
+_ELEMENT = "<call>\n<function=f>\n<parameter=a>\nx\n</parameter>\n</function>\n</call>"
+_MESSAGE = '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"b": 1}'
+_NEXT = "<|end|><|start|>assistant"
+OUTPUTS = [  # format, output, what comes of it: the same from text and from tokens
+    ("tagged", f"<think>\nhm\n</think>\n\nHi\n{_CALL}\n{_CALL}", 'content "Hi"; reasoning "hm"; 2 f {"a": "x"}'),
+    ("tagged", f"<think>hm</think>Hi{_CALL}", 'content "Hi"; reasoning "hm"; 1 f {"a": "x"}'),
+    ("tagged", f"<think>\nhm{_CALL}", 'reasoning "hm"; 1 f {"a": "x"}'),
+    ("tagged", f"a{_CALL}b{_CALL}", 'content "ab"; 2 f {"a": "x"}'),
+    ("tagged", '<tool_call>{ "name" : "f",\n"arguments":{ "c" : [ 1 ,{} ]\n} }</tool_call>', '1 f {"c": [1, {}]}'),
+    ("tagged", _CALL[:-13], '1 f {"a": "x"}'),
+    ("tagged", _CALL[:-20], 'cut f {"a": '),
+    ("tagged", f"{_CALL}<|end|>more", '1 f {"a": "x"}'),
+    ("tagged", f"a</tool_call>b{_CALL}", 'content "ab"; 1 f {"a": "x"}; error "</tool_call>"'),
+    ("tagged", "</think>b", 'error "</think>b"'),
+    ("tagged", "a < b <tool <tool_call", 'content "a < b <tool <tool_call"'),
+    ("tagged", f'<tool_call>\n{{"name": "f", "arguments": {{"a":}}}}\n</tool_call>{_CALL}',
+     '1 f {"a": "x"}; cut f {"a": ; error "<tool_call>\\n{"name": "f", "arguments": {"a":}}\\n</tool_call>"'),
+    ("sections", f"Hi<|calls|>{_NUMBERED}{_NUMBERED}<|/calls|>", 'content "Hi"; 2 f {"b": 1}'),
+    ("sections", f"<|calls|>{_NUMBERED}", '1 f {"b": 1}'),
+    ("sections", f"<|calls|>{_NUMBERED.replace(':0', '')}{_NUMBERED}<|/calls|>",
+     '1 f {"b": 1}; error "<|calls|><|call|>functions.f<|args|>{"b": 1}<|/call|>"'),
+    ("sections", f"<|calls|>{_NUMBERED}and{_NUMBERED}<|/calls|>", '2 f {"b": 1}; error "and"'),
+    ("pythonic", '[f(a="x\\n", b=1, c=[True, {"k": None}]), g()]',
+     '1 f {"a": "x\\n", "b": 1, "c": [true, {"k": null}]}; 1 g {}'),
+    ("pythonic", "[f(a='it',b=1)]", '1 f {"a": "it", "b": 1}'),
+    ("pythonic", "[see(1)] is a note", 'content "[see(1)] is a note"'),
+    ("pythonic", "[f(a=x)]", 'cut f {"a": ; error "[f(a=x)]"'),
+    ("pythonic", '[f(a="x', 'cut f {"a": "x'),
+    ("elements", f"<think>hm</think>Hi{_ELEMENT}\n{_ELEMENT}", 'content "Hi"; reasoning "hm"; 2 f {"a": "x"}'),
+    ("elements", _ELEMENT.replace("x", "a </parameter> b"), '1 f {"a": "a </parameter> b"}'),
+    ("elements", _ELEMENT.replace("x\n", "\n"), '1 f {"a": ""}'),
+    ("elements", "<call><function=f><parameter=b>\n7\n</parameter></function></call>", '1 f {"b": 7}'),
+    ("elements", f"{_ELEMENT.replace('=f', ' f')}{_ELEMENT}",
+     '1 f {"a": "x"}; error "<call>\\n<function f>\\n<parameter=a>\\nx\\n</parameter>\\n</function>\\n</call>"'),
+    ("channels", f"<|channel|>analysis<|message|>hm{_NEXT}{_MESSAGE}", 'reasoning "hm"; 1 f {"b": 1}'),
+    ("channels", f"{_MESSAGE}{_NEXT}{_MESSAGE}<|call|>", '2 f {"b": 1}'),
+    ("channels", f"<|channel|>commentary<|message|>Let me.{_NEXT}{_MESSAGE}", 'content "Let me."; 1 f {"b": 1}'),
+    ("channels", f"<|channel|>x<|message|>Hi{_NEXT}{_MESSAGE}",
+     '1 f {"b": 1}; error "<|channel|>x<|message|>Hi<|end|>"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "gives"), OUTPUTS, ids=[text[:40] for _, text, _ in OUTPUTS])
+def test_outputs(name: str, text: str, gives: str) -> None:
+    words = vocabulary(name, "markers")
+    for message in (
+        read(name, [text], TOOLS)[1], read(name, text, TOOLS)[1], read(name, [words.encode(text)], TOOLS, words)[1],
+    ):  # fmt: skip
+        assert _words(message) == gives
+    if name == "tagged":  # its tags as ordinary text
+        assert _words(read("letters", [text], TOOLS)[1]) == gives
+
+
+def _words(message: tg.Message) -> str:
+    out = [f'{kind} "{text}"' for kind, text in vars_of(message) if text is not None]
+    calls = [f"{call.name} {call.arguments}" for call in message.calls]
+    out += [f"{calls.count(call)} {call}" for call in dict.fromkeys(calls)]
+    out += [f"cut {call.name} {call.arguments}" for call in message.incomplete_calls]
+    out += ['error "' + error.text.replace("\n", "\\n") + '"' for error in message.errors if error.text]
+    return "; ".join(out)
+
+
+def vars_of(message: tg.Message) -> tuple[tuple[str, str | None], ...]:
+    return ("content", message.content), ("reasoning", message.reasoning)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_text_is_given_as_it_comes(name: str) -> None:
+    assert report_on(loaded(name).grammar).held is None
+
+
+def test_a_text_that_is_held_back_is_shown() -> None:
+    source = (FOLDER / "tagged.lark").read_text(encoding="utf-8")
+    changed = source.replace("turn: [reasoning]", "turn: [reasoning | _other]")
+    changed += '_other.-1: other\nother: "<think>" [THOUGHT] "</think>" -> reasoning\n'
+    held = report_on(tg.Format.from_text(changed, "tagged.lark").grammar).held
+    assert held is not None
+    assert held.readings == ("<think>\n⟨reasoning:xxxx", "<think>⟨reasoning:\nxxxx")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stray_marker_never_leaks_in_part(name: str) -> None:
+    """What ends a text is read as what it is or is an error, whole, whether there is recovery or none."""
+    fmt = loaded(name)
+    formats = [(fmt, False), (fmt, True)]
+    if all(recover.then in ("later", "turn") for recover in fmt.grammar.recovers):  # rules that others need as well
+        lines = [line for line in fmt.grammar.source.splitlines() if "@ recover" not in line]
+        formats.append((tg.Format.from_text("\n".join(lines), f"{name}.lark"), False))
+    texts = [terminal for terminal in fmt.grammar.terminals.values() if terminal.name in ("TEXT", "BODY")]
+    ends = {end.decode() for terminal in texts for end in _ends_of(terminal.pattern)}
+    ends -= {*fmt.grammar.stops, *fmt.grammar.stops_after_call}
+    lead = "<|channel|>final<|message|>" if name == "channels" else ""
+    for end in sorted(ends):
+        for each, strict in formats:
+            for before in ("a", ""):
+                message = each.parse(f"{lead}{before}{end}b", TOOLS, strict=strict)
+                shown = f"{message.content or ''}{message.reasoning or ''}"
+                assert shown.strip("ab") == "", (end, message)
+                assert end in "".join(error.text for error in message.errors) or shown.startswith(f"{before}b"), end
+
+
+def _ends_of(pattern: tuple[str, str] | None) -> tuple[bytes, ...]:
+    region = parse_region(*pattern) if pattern is not None else None
+    return () if region is None else tuple(end for end in region.literals if end is not None)
