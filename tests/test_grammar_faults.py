@@ -63,6 +63,42 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # what was changed, what is said, a
         SOURCE + '//@ recover tool_call until "[[call]]f" kept then turn\n',
         "a sync point that holds a marker", "alone",
     ),
+    "a region without its flag": (
+        broken(r"(?!\[\[\/s\]\]).)+/s", r"(?!\[\[\/s\]\]).)+/"), "terminal BODY is nearly a text region", "flag s",
+    ),
+    "a region of alternatives": (
+        broken(r"((?!\[\[\/s\]\]).)+", r"((?!\[\[\/s\]\])(?:.|\n))+"), "terminal BODY is nearly a text region", "END",
+    ),
+    "a region that may not begin with anything": (
+        broken(r"((?!\[\[\/s\]\]).)+", r"(?!x?)((?!\[\[\/s\]\]).)+"), "terminal BODY: no text fits", "(?!",
+    ),
+    "arguments before the name": (
+        broken('"[[call]]" tool_name object "[[/call]]"', '"[[call]]" object tool_name "[[/call]]"'),
+        "the arguments of a call stand before its name", "begin",
+    ),
+    "arguments twice": (
+        broken('tool_name object "[[/call]]"', 'tool_name object object "[[/call]]"'), "holds its arguments twice", "rule",
+    ),
+    "arguments that may be left out": (
+        broken('tool_name object "[[/call]]"', 'tool_name [object] "[[/call]]"'), "or may leave it out", "negative",
+    ),
+    "calls without arguments": (
+        broken('tool_name object "[[/call]]"', 'tool_name _pair "[[/call]]"') + '_pair: "(" ")"\n', "holds no object",
+        "negative",
+    ),
+    "a name with something around it": (
+        broken("tool_name: NAME", 'tool_name: "fn_" NAME'), "a tool's name is one terminal", "around the name",
+    ),
+    "an object that is no list": (
+        broken('"(" [member ("; " member)*] ")"', '"(" (member ";")* ")"'), "an object or array holds one list", "member*",
+    ),
+    "a member without a rule of values": (
+        broken('member: key "=" value', 'member: key "=" (string | value)'), "a member has one key and one value", "value",
+    ),
+    "an array that is no list": (
+        broken('"<" [value (" | " value)*] ">"', '"<" value ">"'), "an object or array holds one list", "member*",
+    ),
+    "a number of two": (broken("number: NUMBER", "number: NUMBER NUMBER"), "a number is one terminal", "NUMBER"),
     "a stop without quotes": (broken('//@ stop "[[end]]"', "//@ stop [[end]]"), "directive 'stop'", "directives"),
     "an empty stop": (broken('//@ stop "[[end]]"', '//@ stop ""'), "directive 'stop'", "directives"),
     "a start without a rule": (broken("//@ start turn", "//@ start"), "'start': a word is missing", "directives"),

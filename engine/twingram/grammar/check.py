@@ -57,6 +57,7 @@ def check_rules(grammar: Grammar) -> None:
     _check_markers(grammar)
     _check_recursion(grammar)
     _check_turns(grammar)
+    _check_conditions(grammar)
     check_calls(grammar)
     _check_answer(grammar)
     _check_reached(grammar)
@@ -297,6 +298,16 @@ def _check_reached(grammar: Grammar) -> None:
             raise grammar.fault(
                 rule, f"no start rule leads to rule {name!r}",
                 "use it somewhere, or take it out; is its name spelt alike in both places?",
+            )
+
+
+def _check_conditions(grammar: Grammar) -> None:
+    for name in sorted(grammar.conditions):
+        rule = grammar.rules.get(name)  # a terminal has none, and no role
+        if rule is None or rule.role not in ("tool_name", "silent", "key"):
+            raise GrammarError(
+                f"_declared{{{name}}}: there is no list of what is declared for this rule", file=grammar.file,
+                hint="a condition stands around a rule whose role is tool_name or key, or around a silent name",
             )
 
 

@@ -256,12 +256,8 @@ class Compiler:
             if not self.conditions:  # no tools were given: any name counts as declared
                 return self.rule(node.name, holes)
             return self.tags(role, declared_tool(node.name))
-        if role == "key":
-            return self.tags(role, declared_key(of_text=node.of_text))
-        raise GrammarError(
-            f"{node}: there is no list of what is declared for this rule", file=self.grammar.file,
-            hint="a condition stands around a rule whose role is tool_name or key, or around a silent name",
-        )
+        assert role == "key", "a grammar is checked before it is compiled"
+        return self.tags(role, declared_key(of_text=node.of_text))
 
     def _hole(self, name: str, holes: Holes, text_role: str | None) -> Expr:
         body = self._body_role(name, text_role)
