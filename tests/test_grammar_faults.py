@@ -77,7 +77,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # what was changed, what is said, a
         "the arguments of a call stand before its name", "begin",
     ),
     "arguments twice": (
-        broken('tool_name object "[[/call]]"', 'tool_name object object "[[/call]]"'), "holds its arguments twice", "rule",
+        broken('tool_name object "[[/call]]"', 'tool_name object object "[[/call]]"'), "arguments twice", "rule",
     ),
     "arguments that may be left out": (
         broken('tool_name object "[[/call]]"', 'tool_name [object] "[[/call]]"'), "or may leave it out", "negative",
@@ -90,10 +90,10 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # what was changed, what is said, a
         broken("tool_name: NAME", 'tool_name: "fn_" NAME'), "a tool's name is one terminal", "around the name",
     ),
     "an object that is no list": (
-        broken('"(" [member ("; " member)*] ")"', '"(" (member ";")* ")"'), "an object or array holds one list", "member*",
+        broken('"(" [member ("; " member)*] ")"', '"(" (member ";")* ")"'), "array holds one list", "member*",
     ),
     "a member without a rule of values": (
-        broken('member: key "=" value', 'member: key "=" (string | value)'), "a member has one key and one value", "value",
+        broken('member: key "=" value', 'member: key "=" (string | value)'), "one key and one value", "value",
     ),
     "an array that is no list": (
         broken('"<" [value (" | " value)*] ">"', '"<" value ">"'), "an object or array holds one list", "member*",

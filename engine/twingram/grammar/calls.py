@@ -66,8 +66,9 @@ def check_calls(grammar: Grammar) -> None:
     call = next(_calls(grammar), None)
     arguments = None if call is None else _arguments(call, grammar)
     if arguments is not None and _members(arguments, grammar):  # without any it is a format that is only read
-        compiler = Compiler(grammar, Alphabet.of(grammar.markers), Reading.MASK)
-        _take_apart(Spelling(compiler, _value_rule(arguments, grammar)), set())
+        found = arguments_of(Compiler(grammar, Alphabet.of(grammar.markers), Reading.MASK))
+        if found is not None:
+            _take_apart(found[0], set())
 
 
 def _take_apart(spelling: Spelling, done: set[str]) -> None:
