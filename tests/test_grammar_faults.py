@@ -80,11 +80,11 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # what was changed, what is said, a
         broken('tool_name object "[[/call]]"', 'tool_name object object "[[/call]]"'), "arguments twice", "rule",
     ),
     "arguments that may be left out": (
-        broken('tool_name object "[[/call]]"', 'tool_name [object] "[[/call]]"'), "or may leave it out", "negative",
+        broken('tool_name object "[[/call]]"', 'tool_name [object] "[[/call]]"'), "may leave out its object", "negative",
     ),
     "calls without arguments": (
         broken('tool_name object "[[/call]]"', 'tool_name _pair "[[/call]]"') + '_pair: "(" ")"\n', "holds no object",
-        "negative",
+        "roles of a call",
     ),
     "a name with something around it": (
         broken("tool_name: NAME", 'tool_name: "fn_" NAME'), "a tool's name is one terminal", "around the name",

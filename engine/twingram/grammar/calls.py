@@ -23,10 +23,11 @@ from .spelling import ObjectShape, Spelling
 __all__ = ["arguments_of", "check_calls", "name_terminal"]
 
 _WAYS = 64  # orders of names and arguments in one call that are looked at
+_ROLES = "see docs/grammars.md for the roles of a call"
 _FAULTS = (  # what is wrong with an order of names (n) and arguments (o), and what to do
-    (r"[^n]*", "a tool_call holds no tool_name", "docs/grammars.md has the roles of a call"),
+    (r"[^n]*", "a tool_call holds no tool_name", _ROLES),
     (r"on.*", "the arguments of a call stand before its name", "a call can only begin once its name is known"),
-    (r"n+", "a tool_call holds no object, or may leave it out", "read what lacks it by a rule of negative priority"),
+    (r"n+", "a tool_call may leave out its object", "read what lacks it by a rule of negative priority"),
     (r".*", "a call holds its arguments twice", "write one rule of each form, with its own priority"),
 )  # fmt: skip
 
@@ -52,7 +53,10 @@ def name_terminal(grammar: Grammar) -> str:
 def check_calls(grammar: Grammar) -> None:
     """Raise `GrammarError` where calls could be read and never be written."""
     for rule in _calls(grammar):
-        for order in sorted(_orders(canonical(rule.choice, grammar), grammar, ())):
+        orders = _orders(canonical(rule.choice, grammar), grammar, ())
+        if all(re.fullmatch("n+", order) for order in orders):
+            raise grammar.fault(rule, "a tool_call holds no object", _ROLES)
+        for order in sorted(orders):
             if not re.fullmatch("n+on*", order):
                 message, hint = next((said, hint) for form, said, hint in _FAULTS if re.fullmatch(form, order))
                 raise grammar.fault(rule, message, hint)

@@ -32,7 +32,7 @@ from .calls import check_calls
 from .canonical import canonical, canonical_rules, value_roles
 from .compile import Reading, names_in
 from .reading import parser_machine
-from .regions import region_warnings
+from .regions import overlaps
 from .rules import Choice, Grammar, Group, Literal, Loop, Node, Rule, Terminal, Use
 
 __all__ = ["ambiguity", "check", "check_ambiguity", "check_rules", "explore", "steps_of"]
@@ -67,7 +67,7 @@ def check_ambiguity(grammar: Grammar) -> None:
     """The check that runs the automaton."""
     witness = ambiguity(grammar)
     if witness is not None:
-        warnings = region_warnings(grammar)
+        warnings = overlaps(grammar)
         hint = "give one alternative a negative priority, or let a terminal exclude what begins the other"
         raise GrammarError(
             f"two canonical readings of one text give different output: {witness!r}", file=grammar.file,

@@ -27,7 +27,7 @@ from .canonical import canonical, canonical_rules
 from .compile import names_in
 from .rules import ROLES, TEXT_ROLES, Branch, Choice, Grammar, Group, Literal, Loop, Node, Rule, Use
 
-__all__ = ["region_warnings"]
+__all__ = ["overlaps", "region_warnings"]
 
 
 class _Atom(NamedTuple):
@@ -134,6 +134,11 @@ def region_warnings(grammar: Grammar) -> list[str]:
     whole, canonical = _Survey(grammar, lenient=True), _Survey(grammar, lenient=False)
     found = [*_in_a_row(whole), *_not_ended(canonical), *_past_the_stop(grammar, whole), *_mere_patterns(grammar)]
     return list(dict.fromkeys(found))
+
+
+def overlaps(grammar: Grammar) -> list[str]:
+    """Those that let one text be read in two ways."""
+    return [*_in_a_row(_Survey(grammar, lenient=False)), *_mere_patterns(grammar)]
 
 
 def _in_a_row(survey: _Survey) -> Iterator[str]:
