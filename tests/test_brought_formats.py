@@ -377,3 +377,31 @@ def test_a_stray_marker_never_leaks_in_part(name: str) -> None:
 def _ends_of(pattern: tuple[str, str] | None) -> tuple[bytes, ...]:
     region = parse_region(*pattern) if pattern is not None else None
     return () if region is None else tuple(end for end in region.literals if end is not None)
+
+
+def test_the_steps_of_the_guide(root: Path) -> None:
+    """Each step of docs/grammars.md adds to the one before, or says a rule of it anew; all of them load and read."""
+    guide = (root / "docs" / "grammars.md").read_text(encoding="utf-8")
+    section = guide.split("## A format, step by step")[1].split("\n## ")[0]
+    output = re.findall(r"```\n(<think>.*?)\n```", section, re.DOTALL)[0]
+    rules: dict[str, str] = {}
+    blocks = re.findall(r"```lark\n(.*?)```", section, re.DOTALL)
+    assert len(blocks) == 4
+    for number, block in enumerate(blocks, 1):
+        for line in filter(None, block.splitlines()):
+            rules[line if line[0] in "/%" else line.split(":")[0]] = line
+        fmt = tg.Format.from_text("\n".join(rules.values()), "mine.lark")
+        gives = 'content "Let me add."; reasoning "It asks for a sum."; 1 add {"a": 1}'
+        assert _words(fmt.parse(output, TOOLS)) == gives
+        report = report_on(fmt.grammar)
+        assert (report.held, report.warnings) == (None, ()), number
+        words = tg.Vocabulary.embedded(fmt.grammar.markers)
+        session = fmt.constraint(TOOLS, "required", vocabulary=words).session()
+        assert session.accept_tokens(words.encode(f"{_CALL}<|end|>"))
+        assert session.is_terminated
+        if number > 1:
+            loose = f"<think>hm</think>a{_CALL.replace(chr(10), ' ')}b{_CALL[:-13]}"
+            assert _words(fmt.parse(loose, TOOLS)) == 'content "ab"; reasoning "hm"; 2 f {"a": "x"}'
+        if number > 2:
+            assert _words(fmt.parse(f"<tool_call>x</tool_call>{_CALL}")).startswith('1 f {"a": "x"}; error')
+    assert fmt.parse("hm\n</think>\n\nHi", prompt_tail="<think>\n").reasoning == "hm"

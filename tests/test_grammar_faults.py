@@ -80,7 +80,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # what was changed, what is said, a
         broken('tool_name object "[[/call]]"', 'tool_name object object "[[/call]]"'), "arguments twice", "rule",
     ),
     "arguments that may be left out": (
-        broken('tool_name object "[[/call]]"', 'tool_name [object] "[[/call]]"'), "may leave out its object", "negative",
+        broken("tool_name object", "tool_name [object]"), "may leave out its object", "negative",
     ),
     "calls without arguments": (
         broken('tool_name object "[[/call]]"', 'tool_name _pair "[[/call]]"') + '_pair: "(" ")"\n', "holds no object",
