@@ -385,7 +385,7 @@ def test_the_steps_of_the_guide(root: Path) -> None:
     section = guide.split("## A format, step by step")[1].split("\n## ")[0]
     output = re.findall(r"```\n(<think>.*?)\n```", section, re.DOTALL)[0]
     rules: dict[str, str] = {}
-    blocks = re.findall(r"```lark\n(.*?)```", section, re.DOTALL)
+    blocks = re.findall(r"```(?:lark)?\n((?://@|turn:).*?)```", section, re.DOTALL)
     assert len(blocks) == 4
     for number, block in enumerate(blocks, 1):
         for line in filter(None, block.splitlines()):
