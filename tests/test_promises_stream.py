@@ -356,16 +356,17 @@ def test_time_grows_no_faster_than_the_input(name: str, place: str) -> None:
 AWKWARD = {
     "gemma4": [("", "<"), ("", "<|"), ("", " "), ('<|tool_call>call:f{a:', "<"), ('<|tool_call>call:f{a:<|"|>', "<|")],
     "atem": [("", "<"), (" to=user<|message|>", "<|"), *((_INVOKE, unit) for unit in ("<", "</", "</atem:p"))],
+    "runes": [("", "["), ("[[think]]", "["), ("[[call]]f(a=[[s]]", "["), ("", "[[/[["), ("[[think]]", "[[/thi[")],
     "functiongemma": [("", "<"), *(("<start_function_call>call:f{a:" + begun, "<") for begun in ("", "<escape>"))],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "opening", "unit"), [(name, *pair) for name in AWKWARD for pair in AWKWARD[name]])
 def test_readings_that_begin_and_die_cost_little(name: str, opening: str, unit: str) -> None:
-    """What has been met before is looked up, however often readings begin: a few calls a byte, counted. (Not where two
-    markers that begin may overlap, as with the two brackets of `runes`: there it is a few dozen.)"""
+    """What has been met before is looked up, however often readings begin, and overlap as with the two brackets of
+    `runes`: a few calls a byte, counted."""
     for _ in range(2):  # the first one meets new states
-        parser, text = tg.load_format(name).parser([STRING_TOOL]), unit * 3000
+        parser, text = loaded(name).parser([STRING_TOOL]), unit * 3000
         parser.feed(opening)
         calls = calls_of(lambda parser=parser, text=text: parser.feed(text))
         parser.finish()

@@ -57,6 +57,7 @@ def _forks_begun_anew(rng: random.Random) -> int:
             fork = fork.after(step, position - base)  # type: ignore[arg-type]
             if fork.anew:
                 base, anew = position, anew + 1
+            base += 0 if fork.anew else fork.moved
         told += [(tag, base + offset) for tag, offset in fork.news]
         nodes = extend(nodes, step.moves, position)
         shared = common(nodes)

@@ -180,6 +180,8 @@ class Reader:
                 fork = fork.after(step, places[at] - base)
                 if fork.anew:
                     base = places[at]
+                elif fork.moved:
+                    base += fork.moved
             if fork.acts:
                 play(self._emitter, self.text, fork.acts, fork.news, base)
             if fork.level:

@@ -26,6 +26,9 @@ from .acts import acts_of
 __all__ = ["ROOT", "Fork", "Node", "collect", "common", "extend", "first_after"]
 
 _NEAR = 64  # bytes from where a fork began: what is decided later hardly comes twice
+_FEW = 16  # tags that are open in all readings together
+_Shape = tuple[tuple[tuple[int, Tag, int], ...], ...]  # for each reading (number, tag, place) of its nodes
+_Moved = dict[tuple[_Shape, tuple[Fired, ...], int], "Fork"]
 
 
 class Node:
@@ -52,25 +55,29 @@ class Fork:
 
     `news` are the tags that the last step made certain, `upto` is the first that is not (None if all are). `level`:
     all is certain again, whether one thread is left or several that have fired the same. `acts` are the news as acts.
-    `anew`: positions count from where the last step began, for that was the first one.
+    `anew`: positions count from where the last step began, for that was the first one. `moved`: they count from so much
+    further on than in the fork before.
     """
 
-    __slots__ = ("_after", "acts", "anew", "level", "news", "nodes", "shared", "upto")
+    __slots__ = ("_after", "_near", "acts", "anew", "level", "moved", "news", "nodes", "shared", "upto")
 
-    def __init__(self, nodes: tuple[Node, ...], given: Node, *, anew: bool = False) -> None:
-        self.nodes, self.anew = nodes, anew
+    def __init__(
+        self, nodes: tuple[Node, ...], news: tuple[Fired, ...], near: _Moved, *, anew: bool = False, moved: int = 0
+    ) -> None:
+        self.nodes, self.news, self.anew, self.moved = nodes, news, anew, moved
         self.shared = common(nodes)
-        self.news: tuple[Fired, ...] = tuple(collect(self.shared, given))
         self.upto = first_after(nodes, self.shared)
-        self.acts = acts_of(self.news)
+        self.acts = acts_of(news)
         self.level = self.upto is None
         self._after: dict[tuple[Transition, int], Fork] = {}  # a step, and where it begins: the fork after it
+        self._near = near  # those that have moved, of all that began with one step
 
     def after(self, step: Transition, at: int) -> Fork:
         """One step that fires something later, which begins at `at`.
 
         Where all readings that live on had fired nothing of their own, a fork begins anew: so readings that begin and
-        die at each byte (endless `<`) are one step that is kept, not a longer and longer fork.
+        die at each byte (endless `<`) are one step that is kept, not a longer and longer fork. Where such readings
+        overlap (endless `[`, before which `[[` is tried), the place moves on from which positions count.
         """
         known = self._after.get((step, at))
         if known is None:
@@ -79,10 +86,25 @@ class Fork:
             if all(nodes[move.source] is shared for move in moves):
                 known = Fork.of(step)
             else:
-                known = Fork(extend(nodes, moves, at), shared)
+                known = self._moved_on(extend(nodes, moves, at), step)
             if at <= _NEAR:
                 step.state.machine.keep_fork(None)
                 self._after[step, at] = known
+        return known
+
+    def _moved_on(self, nodes: tuple[Node, ...], step: Transition) -> Fork:
+        """The fork of these lists; what is open in them counts from where the first of it lies, if it is not much."""
+        shared = common(nodes)
+        upto, news = first_after(nodes, shared), collect(shared, self.shared)
+        if not upto or sum(node.depth - shared.depth for node in nodes) > _FEW:
+            return Fork(nodes, tuple(news), self._near)
+        shape = _shape(nodes, shared, upto)
+        moved = tuple((tag, place - upto) for tag, place in news)
+        known = self._near.get((shape, moved, upto))
+        if known is None:
+            step.state.machine.keep_fork(None)
+            known = Fork(_lists(shape), moved, self._near, moved=upto)
+            self._near[shape, moved, upto] = known
         return known
 
     @classmethod
@@ -92,10 +114,38 @@ class Fork:
         if known is None:
             assert step.moves is not None
             threads = 1 + max(move.source for move in step.moves)
-            known = cls(extend((ROOT,) * threads, step.moves, 0), ROOT, anew=True)
+            nodes = extend((ROOT,) * threads, step.moves, 0)
+            known = cls(nodes, tuple(collect(common(nodes), ROOT)), {}, anew=True)
             step.state.machine.keep_fork(step)
             step.fork = known
         return known
+
+
+def _shape(nodes: tuple[Node, ...], shared: Node, since: int) -> _Shape:
+    """The lists behind the common past, their nodes numbered, so that what they share is seen."""
+    numbers: dict[Node, int] = {}
+    rows = []
+    for node in nodes:
+        row: list[tuple[int, Tag, int]] = []
+        while node is not shared:
+            assert node.tag is not None
+            assert node.before is not None
+            row.append((numbers.setdefault(node, len(numbers)), node.tag, node.position - since))
+            node = node.before
+        rows.append(tuple(reversed(row)))
+    return tuple(rows)
+
+
+def _lists(shape: _Shape) -> tuple[Node, ...]:
+    """The same lists from the root."""
+    made: dict[int, Node] = {}
+    out = []
+    for row in shape:
+        node = ROOT
+        for number, tag, place in row:
+            node = made[number] = made.get(number) or Node(node, tag, place)
+        out.append(node)
+    return tuple(out)
 
 
 def extend(nodes: tuple[Node, ...], moves: tuple[Move, ...], position: int) -> tuple[Node, ...]:
