@@ -16,7 +16,7 @@ from twingram.automaton.regex import pattern_dfa
 from twingram.cli import main
 from twingram.export import NOTATIONS
 from twingram.export.letters import letters
-from twingram.export.regular import regular
+from twingram.export.regular import _Graph, regular
 from twingram.export.terms import NONE, NULL, Chars, Either, Name, Row, Term, Text, Times, either, row, times
 
 from .engines import ENGINES, differences, engine_or_skip, walk_tokens
@@ -198,6 +198,22 @@ def test_an_error_names_its_place() -> None:
     assert caught.value.place == "get_it > in > x"
     assert "get_it > in > x: a text" in str(caught.value)
     assert "allow fewer characters" in str(caught.value)
+
+
+def test_states_are_taken_out_without_looking_at_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the states of a pattern take about twice the work."""
+    counts: list[int] = []
+    plain = _Graph._cost
+
+    def counted(graph: _Graph, state: int, widest: int) -> int:
+        counts[-1] += 1
+        return plain(graph, state, widest)
+
+    monkeypatch.setattr(_Graph, "_cost", counted)
+    for times_ in (100, 200):
+        counts.append(0)
+        regular(pattern_dfa(f"^(a[bc]){{{times_}}}d?$"), 0, INFINITE, lambda _: (Name("x"), lambda _: None), most=10)
+    assert 0 < counts[1] < 3 * counts[0]
 
 
 CHAINS = {

@@ -13,6 +13,7 @@ Source: J. A. Brzozowski, E. J. McCluskey, "Signal Flow Graph Techniques for Seq
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeAlias
@@ -99,13 +100,25 @@ class _Graph:
 
     def take_out(self, which: Callable[[int], bool], growth: int, widest: int) -> None:
         """Take out the states that may go, the cheapest first, the farthest of those that cost the same."""
-        states = [state for state in self.arcs if state != _START and which(state)]
-        while states:
-            state = min(states, key=lambda each: (self._cost(each, widest), -each))
-            if self._cost(state, widest) > growth:
+        left = {state for state in self.arcs if state != _START and which(state)}
+        heap = [(self._cost(state, widest), -state) for state in left]
+        heapq.heapify(heap)
+        while heap:
+            known, key = heapq.heappop(heap)
+            state = -key
+            if state not in left:
+                continue
+            cost = self._cost(state, widest)
+            if cost != known:  # of a time before other states went
+                heapq.heappush(heap, (cost, key))
+                continue
+            if cost > growth:
                 return
-            states.remove(state)
+            left.discard(state)
+            near = left.intersection((*self.arcs[state], *self.before.get(state, ())))
             self._remove(state)
+            for each in near:
+                heapq.heappush(heap, (self._cost(each, widest), -each))
 
     def _cost(self, state: int, widest: int) -> int:
         """By how many parts the terms grow."""
