@@ -186,6 +186,8 @@ def report_lines(report: GrammarReport) -> Iterator[str]:
     for recover in grammar.recovers:
         until = ", ".join(f"{text!r} {'consumed' if consumed else 'kept'}" for text, consumed in recover.until)
         yield f"recover      {recover.role} until {until} then {recover.then}"
+    if not grammar.recovers:
+        yield "recover      nothing: behind what cannot be read, the rest of the turn is an error"
     for role, rules in report.roles:
         yield f"role         {role}: {', '.join(rules)}"
     yield f"parsed only  {', '.join(report.parsed_only) or 'nothing'}"
