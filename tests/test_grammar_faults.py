@@ -99,6 +99,9 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # what was changed, what is said, a
         broken('"<" [value (" | " value)*] ">"', '"<" value ">"'), "an object or array holds one list", "member*",
     ),
     "a number of two": (broken("number: NUMBER", "number: NUMBER NUMBER"), "a number is one terminal", "NUMBER"),
+    "rules without a role that lead round": (
+        broken('object: "("', 'object: _a "("') + "_a: [_b]\n_b: [_a]\n", "can begin with itself", "repetition",
+    ),
     "a stop without quotes": (broken('//@ stop "[[end]]"', "//@ stop [[end]]"), "directive 'stop'", "directives"),
     "an empty stop": (broken('//@ stop "[[end]]"', '//@ stop ""'), "directive 'stop'", "directives"),
     "a start without a rule": (broken("//@ start turn", "//@ start"), "'start': a word is missing", "directives"),

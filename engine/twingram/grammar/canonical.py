@@ -17,31 +17,31 @@ NO_PARTS = Group(())
 _VALUES = frozenset({"object", "array", "string", "number", "true", "false", "null"})
 
 
-def canonical(node: Node, grammar: Grammar) -> Node | None:
-    """What a generation may write of `node`."""
+def canonical(node: Node, grammar: Grammar, above: tuple[str, ...] = ()) -> Node | None:
+    """What a generation may write of `node`. `above`: the rules that are being looked through."""
     match node:
         case Use(name=name):
-            return _use(node, name, grammar)
+            return _use(node, name, grammar, above)
         case Group(parts=parts):
-            kept = [canonical(part, grammar) for part in parts]
+            kept = [canonical(part, grammar, above) for part in parts]
             if any(part is None for part in kept):
                 return None
             full = [part for part in kept if part is not None and part != NO_PARTS]
             return full[0] if len(full) == 1 else Group(tuple(full))
         case Choice(branches=branches):
-            return _choice(branches, grammar)
+            return _choice(branches, grammar, above)
         case Loop(node=inner, low=low, high=high):
-            body = canonical(inner, grammar)
+            body = canonical(inner, grammar, above)
             if body is None:
                 return NO_PARTS if low == 0 else None
             return NO_PARTS if body == NO_PARTS else Loop(body, low, high)
     return node
 
 
-def _choice(branches: tuple[Branch, ...], grammar: Grammar) -> Node | None:
+def _choice(branches: tuple[Branch, ...], grammar: Grammar, above: tuple[str, ...]) -> Node | None:
     kept = []
     for branch in branches:
-        node = canonical(branch.node, grammar)
+        node = canonical(branch.node, grammar, above)
         if node is not None:
             kept.append(Branch(node, branch.role))
     if not kept:
@@ -49,7 +49,7 @@ def _choice(branches: tuple[Branch, ...], grammar: Grammar) -> Node | None:
     return kept[0].node if len(kept) == 1 and kept[0].role is None else Choice(tuple(kept))
 
 
-def _use(node: Use, name: str, grammar: Grammar) -> Node | None:
+def _use(node: Use, name: str, grammar: Grammar, above: tuple[str, ...]) -> Node | None:
     rule = grammar.rules.get(name)
     if rule is None:
         return node
@@ -59,8 +59,8 @@ def _use(node: Use, name: str, grammar: Grammar) -> Node | None:
         return NO_PARTS
     if name in (END_RULE, *CLOSED_RULES):
         return None
-    if rule.role is None and name.startswith("_"):  # transparent, as Lark has it: see whether anything is left
-        inside = canonical(rule.choice, grammar)
+    if rule.role is None and name.startswith("_") and name not in above:  # as Lark has it: see whether anything is left
+        inside = canonical(rule.choice, grammar, (*above, name))
         return inside if inside is None or inside == NO_PARTS else node
     return node
 
