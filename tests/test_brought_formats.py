@@ -354,6 +354,28 @@ def vars_of(message: tg.Message) -> tuple[tuple[str, str | None], ...]:
     return ("content", message.content), ("reasoning", message.reasoning)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "call"),
+    [
+        ("tool_name: NAME", "_commit:\ntool_name: _commit NAME", "functions.f"),
+        ('functions." tool_name', '" (tool_name "!" | "functions.") tool_name', "f!f"),
+        ('functions." tool_name', '" ["<" tool_name ">"] tool_name', "<f>f"),
+    ],
+)
+def test_a_name_may_stand_anywhere_before_the_arguments(old: str, new: str, call: str) -> None:
+    source = (FOLDER / "sections.lark").read_text(encoding="utf-8")
+    assert old in source
+    fmt = tg.Format.from_text(source.replace(old, new), "own.lark")
+    words = tg.Vocabulary.embedded(fmt.grammar.markers)
+    session = fmt.constraint(TOOLS, "required", vocabulary=words).session()
+    text = f'<|calls|><|call|>{call}:0<|args|>{{"b": 1}}<|/call|><|/calls|>'
+    assert session.accept_tokens(words.encode(text)) == len(words.encode(text))
+    assert session.is_accepting
+    assert _words(session.message) == _words(fmt.parse(text, TOOLS)) == '1 f {"b": 1}'
+    other = words.encode(text.replace("f:0", "g:0"))
+    assert fmt.constraint(TOOLS, "required", vocabulary=words).session().accept_tokens(other) < len(other)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_text_is_given_as_it_comes(name: str) -> None:
     assert report_on(loaded(name).grammar).held is None

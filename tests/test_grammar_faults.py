@@ -102,6 +102,12 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # what was changed, what is said, a
     "rules without a role that lead round": (
         broken('object: "("', 'object: _a "("') + "_a: [_b]\n_b: [_a]\n", "can begin with itself", "repetition",
     ),
+    "a body where none is read": (
+        broken("member: key", "member: _commit key") + '_commit: "x"\n', "rule '_commit' has a body", "_commit:",
+    ),
+    "a string in itself": (
+        broken('"[[s]]" [BODY] "[[/s]]"', '"[[s]]" [BODY [string]] "[[/s]]"'), "a string or key has one", "TEXT",
+    ),
     "a stop without quotes": (broken('//@ stop "[[end]]"', "//@ stop [[end]]"), "directive 'stop'", "directives"),
     "an empty stop": (broken('//@ stop "[[end]]"', '//@ stop ""'), "directive 'stop'", "directives"),
     "a start without a rule": (broken("//@ start turn", "//@ start"), "'start': a word is missing", "directives"),

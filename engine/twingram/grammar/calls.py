@@ -47,7 +47,9 @@ def name_terminal(grammar: Grammar) -> str:
     """The terminal of tools' names."""
     generated = canonical_rules(grammar)
     rule = next(rule for rule in grammar.rules.values() if rule.role == "tool_name" and rule.name in generated)
-    return next(use.name for branch in rule.choice.branches for use in names_in(branch.node))
+    node = canonical(rule.choice, grammar)
+    assert isinstance(node, Use), "a grammar is checked before masks are made of it"
+    return node.name
 
 
 def check_calls(grammar: Grammar) -> None:

@@ -29,11 +29,11 @@ from ..limits import DEFAULT_LIMITS
 from .alphabet import Alphabet
 from .answer import content_terminals
 from .calls import check_calls
-from .canonical import canonical, canonical_rules, value_roles
+from .canonical import NO_PARTS, canonical, canonical_rules, value_roles
 from .compile import Reading, names_in
 from .reading import parser_machine
 from .regions import overlaps
-from .rules import Choice, Grammar, Group, Literal, Loop, Node, Rule, Terminal, Use
+from .rules import CLOSED_RULES, COMMIT_RULE, END_RULE, Choice, Grammar, Group, Literal, Loop, Node, Rule, Terminal, Use
 
 __all__ = ["ambiguity", "check", "check_ambiguity", "check_rules", "explore", "steps_of"]
 
@@ -57,6 +57,7 @@ def check_rules(grammar: Grammar) -> None:
     _check_markers(grammar)
     _check_recursion(grammar)
     _check_turns(grammar)
+    _check_known_rules(grammar)
     _check_conditions(grammar)
     check_calls(grammar)
     _check_answer(grammar)
@@ -299,6 +300,14 @@ def _check_reached(grammar: Grammar) -> None:
                 rule, f"no start rule leads to rule {name!r}",
                 "use it somewhere, or take it out; is its name spelt alike in both places?",
             )
+
+
+def _check_known_rules(grammar: Grammar) -> None:
+    """The rules that the engine knows by name say nothing themselves."""
+    for name in (COMMIT_RULE, END_RULE, *CLOSED_RULES):
+        rule = grammar.rules.get(name)
+        if rule is not None and any(branch.node != NO_PARTS for branch in rule.choice.branches):
+            raise grammar.fault(rule, f"rule {name!r} has a body", f"it is known by its name: {name}:")
 
 
 def _check_conditions(grammar: Grammar) -> None:

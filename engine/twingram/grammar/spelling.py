@@ -21,7 +21,7 @@ from ..automaton.expression import Expr, seq
 from ..automaton.regions import parse_region, terminal_dfa, unlike_dfa
 from ..errors import GrammarError
 from .canonical import canonical, value_roles
-from .compile import Compiler, names_in, without_empty
+from .compile import Compiler, cyclic_rules, names_in, without_empty
 from .holes import cut, hole
 from .rules import Choice, Group, Loop, Node, Rule, Use
 
@@ -141,7 +141,7 @@ class Spelling:
         rule, grammar = compiler.grammar.rules[name], compiler.grammar
         node = canonical(rule.choice, grammar)
         terminals = [use.name for use in names_in(node) if use.name in grammar.terminals] if node is not None else []
-        if len(terminals) != 1:
+        if len(terminals) != 1 or name in cyclic_rules(grammar):
             raise self._error(rule, "a string or key has one terminal for its text", 'string: "\\"" [TEXT] "\\""')
         terminal = terminals[0]
         try:

@@ -23,7 +23,7 @@ from ..automaton.choice import alt
 from ..automaton.expression import EMPTY, INFINITE, NOTHING, Expr, repeat, seq, symbol
 from ..automaton.interning import intern
 from .compile import Compiler, Holes, names_in
-from .holes import Hole, hole, row_of
+from .holes import hole, row_of
 from .rules import Branch, Choice, Group, Loop, Node, Rule, Use
 
 __all__ = ["TurnPolicy", "compile_turn"]
@@ -90,7 +90,7 @@ class EachTool(Expr):
     def __init__(self, row: Expr) -> None:
         self.row = row
         parts = row_of(row)
-        first = next((i for i, part in enumerate(parts) if isinstance(part, Hole)), 0)
+        first = next((i for i, part in enumerate(parts) if _is_open(part)), 0)
         self.lead = seq(*parts[:first])  # what stands before the first hole is shared by all
         self.pieces = _pieces(parts[first:])
 
@@ -114,15 +114,19 @@ class EachTool(Expr):
 
 def _pieces(parts: Sequence[Expr]) -> tuple[tuple[Expr, bool], ...]:
     """The parts, and whether there is a hole in them; neighbours without any put together."""
-    without = dict.fromkeys(_PLACES.values(), EMPTY)
     pieces: list[tuple[Expr, bool]] = []
     for part in reversed(parts):
-        open_ = replaced(part, without) is not part
+        open_ = _is_open(part)
         if not open_ and pieces and not pieces[-1][1]:
             pieces[-1] = seq(part, pieces[-1][0]), False
         else:
             pieces.append((part, open_))
     return tuple(reversed(pieces))
+
+
+def _is_open(part: Expr) -> bool:
+    """Whether there is a hole in it."""
+    return replaced(part, dict.fromkeys(_PLACES.values(), EMPTY)) is not part
 
 
 class _Walk:
