@@ -48,7 +48,7 @@ def play(emitter: Emitter, text: bytearray, acts: tuple[Act, ...], tags: Sequenc
     for do, offset, extra, at in acts:
         position, sent = base + offset, emitter._sent
         if emitter._sink and sent < position <= emitter._bound:
-            emitter._feed(text, position, True)
+            emitter._feed(text, position, do is not _otherwise)  # what that is may stand inside a character
         if sent > position or position > emitter._bound or do(emitter, text, position, extra):
             emitter.fire(text, tags[at:], base)
             return

@@ -115,7 +115,7 @@ class Emitter(Output):
             if position < self._sent:  # noqa: PLR1730 - an error that begins with what was half read is never taken back
                 position = self._sent
             if self._sink and position > self._sent:
-                self._feed(text, position, True)
+                self._feed(text, position, kind is not _DROPPED)  # which may stand inside a character
             if kind is _OPEN:
                 self._open(tag.role, position)
             elif kind is _CLOSE:
