@@ -212,3 +212,25 @@ def test_masks_along_a_draft(name: str, most: int | None, capacity: int) -> None
             if session.accept_tokens(tokens[at : at + 3]) < len(tokens[at : at + 3]):
                 assert most is not None, "only a budget, whose distances are upper bounds, refuses a token of the walk"
                 break
+
+
+def test_a_budget_of_tokens_is_kept_in_a_batch() -> None:
+    """What was met far from the end of the budget may be refused near it."""
+    vocabulary = tg.Vocabulary.embedded()
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}]
+    constraint = tg.load_format("gemma4").constraint(tools, "required", vocabulary=vocabulary, max_tokens=60)
+    alone, together = constraint.session(), constraint.session()
+    batch = tg.Batch([together, None])
+    for token in vocabulary.encode('<|tool_call>call:f{a:<|"|>'):
+        assert alone.accept_token(token)
+        assert batch.accept_tokens([token, token]).all()
+    (letter,) = vocabulary.encode("x")
+    accepted = True
+    while accepted:
+        ids = batch.mask_ids()
+        assert batch.mask_page is not None
+        assert (batch.mask_page.rows()[ids[0]][: len(alone.mask())] == alone.mask()).all()
+        accepted = alone.accept_token(letter)
+        assert batch.accept_tokens([letter, letter]).tolist() == [accepted, True]
+    assert 20 < len(together.text) < 120
+    assert letter not in together.allowed_tokens()

@@ -28,7 +28,7 @@ from twingram.sampling import Sampler, spellings
 from twingram.session.deltas import merge
 
 from .oracle.generate import random_tools
-from .walks import Walker, alternatives, call_ids, violations
+from .walks import Walker, alternatives, call_ids, damaged, violations
 
 FOLDER = Path(__file__).parent / "formats"
 NAMES = ("tagged", "letters", "sections", "pythonic", "elements", "channels")
@@ -213,27 +213,16 @@ def test_the_built_in_vocabulary(name: str) -> None:
 # Parsing
 
 
-def damaged(name: str, text: str, rng: random.Random) -> str:
-    """A turn with one to three wounds: something is cut out, doubled, or put in."""
+def _wounds(name: str) -> list[str]:
     grammar = loaded(name).grammar
-    for _ in range(rng.randint(1, 3)):
-        low = rng.randint(0, len(text))
-        high = min(len(text), low + rng.choice((1, 1, 2, 5, 20)))
-        kind = rng.random()
-        if kind < 0.4:
-            text = text[:low] + text[high:]
-        elif kind < 0.55:
-            text = text[:high] + text[low:]
-        else:
-            text = text[:low] + rng.choice([*sorted(grammar.literals()), *grammar.markers]) + text[low:]
-    return text
+    return [*sorted(grammar.literals()), *grammar.markers]
 
 
 def turns(name: str) -> Iterator[tuple[Walk, str, random.Random]]:
     rng = random.Random(f"turns {name}")
     for at in range(4):
         for walk in walked(name, "markers"):
-            yield walk, walk.text if at == 0 else damaged(name, walk.text, rng), rng
+            yield walk, walk.text if at == 0 else damaged(walk.text, rng, _wounds(name)), rng
 
 
 def pieces(whole: Any, rng: random.Random) -> Iterator[Any]:

@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 import twingram as tg
-from twingram.automaton.choice import alt
+from twingram.automaton.choice import alt, maybe
 from twingram.automaton.expression import EMPTY, Expr, literal, mark, seq
 from twingram.automaton.hoist import PutOff, hoist, opened
 from twingram.automaton.interning import intern
+from twingram.automaton.machine import Machine
 from twingram.automaton.members import KeyStep
 from twingram.automaton.tags import open_tag
+from twingram.tokens.walk import Walk
+from twingram.tokens.wide import WideMasks
 
 from .walks import loaded, small
 
@@ -67,6 +70,31 @@ def test_alternatives_are_put_together_so_that_what_they_share_is_found() -> Non
     one, other = seq(intern(Twice, b"a"), literal(b"x")), seq(intern(Twice, b"a"), literal(b"y"))
     aa = (mark(open_tag("key")), literal(b"a"), literal(b"a"))
     assert alt((one, other)) is seq(*aa, alt((literal(b"x"), literal(b"y"))))
+
+
+class Perhaps(PutOff):
+    """A letter, or nothing."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._made = None
+
+    @property
+    def opening(self) -> Expr:
+        return maybe(literal(b"b"))
+
+    def before(self, tail: Expr) -> Expr:
+        return seq(self.opening, tail)
+
+
+def test_a_mask_looks_past_what_may_begin_with_nothing() -> None:
+    words = [*(bytes((byte,)) for byte in range(256)), b"ac", b"acx", b"ax"]
+    vocabulary = tg.Vocabulary.from_tokens(words, {"<end>": len(words)})
+    ids: list[int] = []
+    start = seq(literal(b"a"), intern(Perhaps), literal(b"c"))
+    Walk(WideMasks.of(vocabulary), ids, []).begin(Machine(start).start)
+    assert sorted(words[token] for token in ids) == [b"a", b"ac"]
 
 
 def deltas(name: str, schema: Any) -> list[list[Any]]:

@@ -35,6 +35,7 @@ from .walks import (
     alternatives,
     budgets,
     call_ids,
+    damaged,
     json_prefix,
     loaded,
     small,
@@ -46,23 +47,6 @@ WORD = "qzq"  # a word that no format, schema or token of the tests has
 
 
 # Inputs
-
-
-def damaged(name: str, text: str, rng: random.Random) -> str:
-    """A turn with one to three wounds: something is cut out, doubled, moved or put in."""
-    for _ in range(rng.randint(1, 3)):
-        low = rng.randint(0, len(text))
-        high = min(len(text), low + rng.choice((1, 1, 2, 5, 20)))
-        kind = rng.random()
-        if kind < 0.4:
-            text = text[:low] + text[high:]
-        elif kind < 0.55:
-            text = text[:high] + text[low:]
-        elif kind < 0.65:
-            text = text[:low] + text[high:] + text[low:high]
-        else:
-            text = text[:low] + rng.choice(_wounds(name)) + text[low:]
-    return text
 
 
 @cache
@@ -86,7 +70,7 @@ def turns(name: str, count: int, seed: str) -> Iterator[tuple[Walk, str, random.
     walks = walked(name, min(count, WALKS))
     for at in range(count):
         walk = walks[at % len(walks)]
-        yield walk, walk.text if at % 3 == 0 else damaged(name, walk.text, rng), rng
+        yield walk, walk.text if at % 3 == 0 else damaged(walk.text, rng, _wounds(name)), rng
 
 
 # Feeding

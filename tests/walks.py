@@ -34,9 +34,9 @@ from .oracle.generate import plain_schema, random_tools
 from .oracle.patterns import pattern
 
 __all__ = [
-    "FORMATS", "RUNES", "Asked", "Walk", "Walker", "alternatives", "asked", "budgets", "call_ids", "json_prefix",
-    "loaded", "oracle_of", "sessions", "small", "small_symbols", "small_trie", "stops", "symbols_of", "trie_of",
-    "validator_of", "viable_tokens", "violations", "walked",
+    "FORMATS", "RUNES", "Asked", "Walk", "Walker", "alternatives", "asked", "budgets", "call_ids", "damaged",
+    "json_prefix", "loaded", "oracle_of", "sessions", "small", "small_symbols", "small_trie", "stops", "symbols_of",
+    "trie_of", "validator_of", "viable_tokens", "violations", "walked",
 ]  # fmt: skip
 
 FORMATS = ("gemma4", "atem", "runes")
@@ -87,6 +87,23 @@ def small(name: str) -> tg.Vocabulary:
 def budgets(most: int = MANY) -> list[Any]:
     """How many walks: few by default, many in the heavy suite."""
     return [pytest.param(WALKS, id="few"), pytest.param(most, id="many", marks=pytest.mark.heavy)]
+
+
+def damaged(text: str, rng: random.Random, wounds: Sequence[str]) -> str:
+    """A turn with one to three wounds: something is cut out, doubled, moved, or one of `wounds` is put in."""
+    for _ in range(rng.randint(1, 3)):
+        low = rng.randint(0, len(text))
+        high = min(len(text), low + rng.choice((1, 1, 2, 5, 20)))
+        kind = rng.random()
+        if kind < 0.4:
+            text = text[:low] + text[high:]
+        elif kind < 0.55:
+            text = text[:high] + text[low:]
+        elif kind < 0.65:
+            text = text[:low] + text[high:] + text[low:high]
+        else:
+            text = text[:low] + rng.choice(wounds) + text[low:]
+    return text
 
 
 def call_ids() -> Callable[[], str]:
